@@ -65,6 +65,22 @@ async def test_a_turn_is_remembered_if_the_user_enabled_it(shop: Workshop) -> No
     assert turns[0].content.replace('"', "") == f"User: {PUZZLE}\n\nAssistant: {EXPLAINED}"
 
 
+async def test_what_the_user_tells_an_agent_is_known_in_the_next_session(shop: Workshop) -> None:
+    if shop.agent.hook_role is None or shop.agent.name == "opencode":
+        pytest.skip(f"{shop.agent.name} has no hook for prompts, or puts those of its command line in quotes")
+    await shop.connect("--remember")
+    shop.vendor.answer(FakeAnswer(text="Noted."))
+    for _ in range(ATTEMPTS):
+        await shop.turn(FACT)
+        with shop.daemon.client() as memory:
+            told = memory.list(collections=["observation"]).entries
+        if told:
+            break
+    assert (told[-1].content, told[-1].trust) == (f"User: {FACT}", "agent")
+    _load_model(shop)
+    await _knows_by_hook(shop)
+
+
 async def test_the_fix_of_a_failed_tool_is_learned(shop: Workshop) -> None:
     await shop.connect("--remember")
     (shop.project / "notes.txt").write_text("The shop runs in Oslo.", "utf-8")
