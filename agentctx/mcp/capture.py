@@ -137,8 +137,7 @@ def _tail(path: str, size: int) -> list[str]:
             start = max(0, file.seek(0, os.SEEK_END) - size)
             file.seek(start)
             lines = (file.read(size) or b"").decode(errors="replace").split("\n")
-            # A tail begins with a line that is none, so that what precedes it counts as unknown.
-            return ["", *lines] if start else [line for line in lines if line]
+            return ["", *lines] if start else [line for line in lines if line]  # "" for what is not seen
     except (FileNotFoundError, ValueError):  # the client's file may be gone
         return []
     except OSError as error:

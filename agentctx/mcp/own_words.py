@@ -19,6 +19,7 @@ _MARKED: Final = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """Fenced code, quoted lines, files that a client added, and its placeholders."""
+_REPORT: Final = re.compile("<(?:task-notification|local-command-|command-|bash-)")  # of a client's command
 _START: Final = (
     r"[/!#|$%+]|[-*•] |\d+[.)] |>>>|@@|---|diff |at [\w.$<>]+\(|HTTP/|Traceback|\S+@\S+[:~]|"
     r"\[?(?:\d{4}-\d\d-\d\d.)?\d\d:\d\d:|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|[\w.]*(?:Error|"
@@ -48,7 +49,7 @@ _FOREIGN: Final = re.compile(
 
 def own_words(prompt: str) -> str:
     """Return the line that the user typed, without the marked blocks around it; empty in doubt."""
-    rest = _MARKED.sub("\n", without_injected(prompt))
+    rest = "" if _REPORT.search(prompt) else _MARKED.sub("\n", without_injected(prompt))
     lines = [line.strip() for line in rest.splitlines() if line.strip()]
     line = lines[0] if len(lines) == 1 else ""
     if len(line) > MAX_OWN_CHARS or _FOREIGN.search(line):

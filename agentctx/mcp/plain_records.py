@@ -19,7 +19,7 @@ _UNREAD: Final = frozenset(
     }
 )
 """What a client notes down for itself, except the context that a hook may put out."""
-_PLAIN: Final = frozenset({"role", "content", "parts", "type", "text", "thought"})
+_PLAIN: Final = frozenset({"type", "text", "thought"})
 _ADDED: Final = (
     *("isMeta", "isSidechain", "isCompactSummary", "toolUseResult", "systemPayload", "agentId", "source"),
     *("attachments", "toolRequests"),

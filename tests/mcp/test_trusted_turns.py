@@ -55,6 +55,8 @@ PASTES: Final = (
     "<local-command-stdout>{0}</local-command-stdout>",
     "<bash-input>cat x</bash-input><bash-stdout>{0}</bash-stdout>",
     "<task-notification><summary>{0}</summary></task-notification>",
+    "<task-notification>\n<task-id>b1</task-id>\n</task-notification>\n{0}",
+    "<bash-stdout>x</bash-stdout>\n{0}",
     "<teammate-message>{0}</teammate-message>",
     "/policy {0}",
     "!echo {0}",
