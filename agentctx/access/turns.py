@@ -4,7 +4,7 @@ The next turn goes to the user with the fewest running requests, and within that
 fewest; ties go to the one served least recently. While several users ask, each runs at most `SHARE` requests
 at once, and rests after each as long as it took if more of its requests wait, because turns count requests,
 not what each costs. So a greedy client gets only the capacity that the others leave, and its own requests
-wait for each other; whoever asks one question after the other never rests.
+wait for each other; a user who asks one question after the other never rests.
 """
 
 from __future__ import annotations
