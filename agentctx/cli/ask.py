@@ -121,7 +121,12 @@ def passage_lines(
     figures = set(range(len(rows[0]) - 2))
     taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(rows[0]) - 1))
     source_room = None if limit is None else max(_MIN_SOURCE_WIDTH, limit - taken)
-    head, *rest = [(*row[:-1], truncate_left(row[-1], source_room)) for row in rows]
+    head, *rest = rows
+    # A key is what other commands need; the place in a file is for people, and its end says most.
+    rest = [
+        (*row[:-1], truncate_left(row[-1], source_room)) if passage.location else row
+        for row, passage in zip(rest, passages, strict=True)
+    ]
     room = None if limit is None else limit - len(_INDENT)
     header, *lines = table(head, rest, None, right=figures)
     shown = [header]

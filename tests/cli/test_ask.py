@@ -237,6 +237,19 @@ def test_a_narrow_terminal_shows_the_end_of_a_long_path(
     assert "…" in lines[1]
 
 
+def test_a_narrow_terminal_shows_a_key_whole(
+    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "team/" * 12 + "deploy-window"
+    daemon.answer("POST", "/v1/search", (200, found(passage(source_id=key))))
+    monkeypatch.setenv("COLUMNS", "60")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+
+    assert agentctx("search", "when?") == 0
+    assert terminal.written().splitlines()[1].endswith(key)
+
+
 def test_the_block_is_printed_unchanged(agentctx: Agentctx, daemon: StubDaemon) -> None:
     reply = ContextReply(block=BLOCK, tokens=9, results=[passage()], degraded=None)
     daemon.answer("POST", "/v1/context", (200, reply))
