@@ -37,6 +37,8 @@ SEPARABLE: Final = ("tests/durability/test_suites.py",)
 # The settings of a developer's own daemon must not reach the tests' daemons.
 for _name in [name for name in os.environ if name.upper().startswith("AGENTCTX_")]:
     del os.environ[_name]
+# Nor must the place of this repository decide where commands look.
+os.environ["AGENTCTX_NAMESPACE"] = "default"
 
 # A machine's speed is not a property of the code.
 settings.register_profile("agentctx", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -17,9 +17,8 @@ def daemon(tmp_path: Path) -> Iterator[StubDaemon]:
 
 @pytest.fixture(autouse=True)
 def hide_the_users_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Commands must not find the socket of the user who runs the tests, nor this repository's namespace."""
+    """Commands without a socket must not find the socket of the user who runs the tests."""
     monkeypatch.setenv("AGENTCTX_SOCKET", str(tmp_path / "unnamed.sock"))
-    monkeypatch.setenv("AGENTCTX_NAMESPACE", "default")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
 

@@ -21,8 +21,8 @@ def record(document: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch, fake_vendors() as vendors:
         config, port = daemon_config(vendors)
         daemon = DaemonProcess(Path(scratch), config=config).start()
-        reader = Path(scratch) / "reader"
-        reader.mkdir()
+        reader = Path(scratch) / "shop"
+        (reader / ".git").mkdir(parents=True)
         try:
             for example in examples(document, ROOT):
                 done = run(example, reader, daemon.socket, port)
@@ -36,7 +36,7 @@ def record(document: Path) -> None:
 
 def _of_ann(output: str, scratch: str) -> str:
     """Replace the paths of this run by those of a reader."""
-    return output.replace(f"{scratch}/reader", "/home/ann").replace(scratch, "/run/user/1000")
+    return output.replace(f"{scratch}/shop", "/home/ann/shop").replace(scratch, "/run/user/1000")
 
 
 def _with_output(text: str, example: Example, output: str) -> str:

@@ -54,7 +54,7 @@ def test_every_example_runs(
 ) -> None:
     config, port = daemon_config(vendors)
     daemon = make_daemon(config=config).start()
-    folder = tmp_path / "reader"
+    folder = tmp_path / "shop"
     (folder / ".git").mkdir(parents=True)  # a reader may work in a repository
     for example in examples(document, ROOT):
         done = run(example, folder, daemon.socket, port)
