@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentctx.cli import connect as command
 from agentctx.cli import service
 from agentctx.cli.app import run
-from agentctx.connect.agents import AGENTS
+from agentctx.connect.agents import AGENTS, Launch
 from agentctx.connect.json_text import parse
 from tests.amount import examples
 from tests.cli.terminal import Terminal, on_a_terminal
@@ -108,6 +108,16 @@ def test_turns_are_remembered_only_on_request(connect: Connect, home: Path) -> N
     assert sorted(remembering) == ["SessionStart", "UserPromptSubmit"]
     connect("codex", "--undo")
     assert settings_of(home) == {}
+
+
+@pytest.mark.parametrize("remember", [False, True])
+def test_remembering_is_offered_unless_it_was_chosen(
+    monkeypatch: pytest.MonkeyPatch, *, remember: bool
+) -> None:
+    monkeypatch.setattr(command, "exchange", lambda _: None)
+    said: list[str] = []
+    assert command._checked(Launch(("agentctx",), "/run/a.sock", remember), said.append) == 0
+    assert ("connect --remember" in "".join(said)) is not remember
 
 
 def test_claude_code_reports_turns_through_its_server(connect: Connect, home: Path) -> None:
