@@ -30,11 +30,11 @@ def word_scores(hits: Iterable[WordHit]) -> list[WordHit]:
     found: dict[int, WordHit] = {}
     for hit in hits:
         before = found.get(hit.chunk)
-        if before is None and not hit.by_cue:
+        if before is None and not hit.cue:
             found[hit.chunk] = hit
             continue
-        score = (CUE_WORDS if hit.by_cue else 1.0) * hit.score + (before.score if before else 0.0)
-        found[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.by_cue or (before or hit).by_cue)
+        score = (CUE_WORDS if hit.cue else 1.0) * hit.score + (before.score if before else 0.0)
+        found[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.cue or (before or hit).cue)
     return sorted(found.values(), key=lambda hit: (-hit.score, hit.chunk))
 
 
@@ -45,7 +45,7 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
     """
     found: dict[int, NearestChunk] = {}
     for hit in hits:
-        for each in (hit, *_measured(hit, texts)) if hit.by_cue else (hit,):
+        for each in (hit, *_measured(hit, texts)) if hit.cue else (hit,):
             before = found.get(each.chunk)
             if before is None or cue_distance(each) < cue_distance(before):
                 found[each.chunk] = each
@@ -68,10 +68,10 @@ def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[
 
 def cue_distance(hit: NearestChunk) -> float:
     """Return the distance by which to compare a hit; a cue's includes the discount."""
-    return hit.distance + (CUE_DISCOUNT if hit.by_cue else 0.0)
+    return hit.distance + (CUE_DISCOUNT if hit.cue else 0.0)
 
 
 def _measured(hit: NearestChunk, texts: Mapping[int, float]) -> list[NearestChunk]:
-    if not hit.by_cue or hit.chunk not in texts:
+    if not hit.cue or hit.chunk not in texts:
         return []
-    return [hit._replace(distance=texts[hit.chunk], by_cue=False)]
+    return [hit._replace(distance=texts[hit.chunk], cue=0)]

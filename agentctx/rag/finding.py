@@ -155,8 +155,8 @@ def _nearest(asked: Asked) -> Steps[Sequence[NearestChunk]]:
 
 def _distances(asked: Asked, nearest: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
     """Return the distances of texts and cues found only by keyword."""
-    measured = {0, *(hit.by_cue or hit.chunk for hit in nearest)}
-    found = (chunk for hit in asked.words.hits for chunk in (hit.chunk, hit.by_cue))
+    measured = {0, *(hit.cue or hit.chunk for hit in nearest)}
+    found = (chunk for hit in asked.words.hits for chunk in (hit.chunk, hit.cue))
     rest = list(dict.fromkeys(chunk for chunk in found if chunk not in measured))
     if asked.query is None or not rest:
         return {}

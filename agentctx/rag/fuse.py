@@ -25,11 +25,11 @@ def merge(
     `distances` maps each text and cue that only the keyword search found to its distance, if it has a vector.
     """
     near = nearest_of(vector_hits, distances)
-    measured = {hit.by_cue or hit.chunk for hit in vector_hits}.union(distances)
+    measured = {hit.cue or hit.chunk for hit in vector_hits}.union(distances)
     found = []
     for chunk, entry, score, cue in word_scores(word_hits):
         hit = near.pop(chunk, None)
-        distance, by_cue = (distances.get(chunk), False) if hit is None else (hit.distance, bool(hit.by_cue))
+        distance, by_cue = (distances.get(chunk), False) if hit is None else (hit.distance, bool(hit.cue))
         is_partial = distance is not None and not measured.issuperset((chunk, cue or chunk))
         found.append(Candidate(chunk, entry, score, distance, 0.0, 0.0, False, by_cue, is_partial))
     found += [

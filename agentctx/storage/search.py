@@ -66,23 +66,23 @@ class Filter:
 class WordHit(NamedTuple):
     """A chunk found by keyword. `score` increases with relevance.
 
-    `by_cue` is the chunk of the cue that has the words, and `chunk` then the first of the entry's text; 0 if
+    `cue` is the chunk of the cue that has the words, and `chunk` then the first of the entry's text; 0 if
     it is the text itself that has them.
     """
 
     chunk: int
     entry: str
     score: float
-    by_cue: int = 0
+    cue: int = 0
 
 
 class NearestChunk(NamedTuple):
-    """A chunk found by vector. `distance` is the cosine distance, 0 to 2; `by_cue` as in `WordHit`."""
+    """A chunk found by vector. `distance` is the cosine distance, 0 to 2; `cue` as in `WordHit`."""
 
     chunk: int
     entry: str
     distance: float
-    by_cue: int = 0
+    cue: int = 0
 
 
 class TermCounts(NamedTuple):

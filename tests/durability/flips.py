@@ -150,7 +150,7 @@ async def _seen(storage: SqliteStorage) -> Seen:
         if one := await _tried(storage.entries.get(entry.id)):
             seen.entries[f"{entry.id}/live"] = repr(asdict(one))
     for hit in await _tried(storage.search.by_vector(1, query(), EVERYTHING, 4_000)) or []:
-        seen.distances[hit.chunk, hit.by_cue] = hit.distance
+        seen.distances[hit.chunk, hit.cue > 0] = hit.distance
     chunks = list(range(1, 3 * ENTRIES * 2))
     exact = await _tried(storage.search.distances(1, query(), chunks)) or {}
     seen.distances.update({(chunk, False): distance for chunk, distance in exact.items()})

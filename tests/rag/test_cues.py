@@ -34,19 +34,19 @@ def chunk(start: int) -> ResolvedChunk:
 
 
 def test_text_and_cue_are_one_candidate_with_the_words_of_both() -> None:
-    hits = [WordHit(1, "e", 4.0, by_cue=True), WordHit(2, "f", 3.0), WordHit(1, "e", 2.0)]
-    assert merge(hits, [], {1: 0.5}) == [
+    hits = [WordHit(1, "e", 4.0, cue=9), WordHit(2, "f", 3.0), WordHit(1, "e", 2.0)]
+    assert merge(hits, [], {1: 0.5, 9: 0.6}) == [
         Candidate(1, "e", 2.0 + CUE_WORDS * 4.0, 0.5),
         Candidate(2, "f", 3.0, None),
     ]
 
 
 def test_the_nearer_of_text_and_cue_counts() -> None:
-    near_cue = [NearestChunk(1, "e", 0.2, by_cue=True), NearestChunk(1, "e", 0.6)]
-    near_text = [NearestChunk(1, "e", 0.2), NearestChunk(1, "e", 0.6, by_cue=True)]
+    near_cue = [NearestChunk(1, "e", 0.2, cue=9), NearestChunk(1, "e", 0.6)]
+    near_text = [NearestChunk(1, "e", 0.2), NearestChunk(1, "e", 0.6, cue=9)]
     assert merge([], near_cue, {}) == [Candidate(1, "e", None, 0.2, by_cue=True)]
     assert merge([], near_text, {}) == [Candidate(1, "e", None, 0.2)]
-    found = merge([WordHit(1, "e", 1.0)], [NearestChunk(1, "e", 0.4, by_cue=True)], {1: 0.3})
+    found = merge([WordHit(1, "e", 1.0)], [NearestChunk(1, "e", 0.4, cue=9)], {1: 0.3})
     assert found == [Candidate(1, "e", 1.0, 0.3)]
 
 

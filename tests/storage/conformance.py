@@ -775,9 +775,9 @@ class CueConformance:
     async def test_the_words_of_a_cue_find_its_entry(self, storage: Storage) -> None:
         saved = await save(storage, cued(*CUES, spans=(Span(0, 10), Span(10, 31))))
         hits = (await storage.search.by_words("ship at the weekend", ALL, 5)).hits
-        assert [(hit.entry, hit.by_cue) for hit in hits if hit.by_cue] == [(saved.id, True)]
+        assert [hit.entry for hit in hits if hit.cue] == [saved.id]
         resolved = await storage.search.resolve([hit.chunk for hit in hits], ALL)
-        assert {hit.chunk: resolved[hit.chunk].start for hit in hits if hit.by_cue} == {hits[0].chunk: 0}
+        assert {hit.chunk: resolved[hit.chunk].start for hit in hits if hit.cue} == {hits[0].chunk: 0}
         await assert_sound(storage)
 
     async def test_the_vector_of_a_cue_finds_its_entry(self, storage: Storage) -> None:
@@ -787,9 +787,9 @@ class CueConformance:
         await embed(storage, saved, vector(0, 1), vector(1), vector(0, 0, 1))
         hits = await storage.search.by_vector(space.id, vector(1), ALL, 5)
         text = saved.jobs[0].chunk
-        assert [(hit.chunk, hit.by_cue, round(hit.distance, 6)) for hit in hits] == [
-            (text, True, 0.0),
-            (text, False, 1.0),
+        assert [(hit.chunk, hit.cue, round(hit.distance, 6)) for hit in hits] == [
+            (text, saved.jobs[1].chunk, 0.0),
+            (text, 0, 1.0),
         ]
         await assert_sound(storage)
 
@@ -829,7 +829,7 @@ class CueConformance:
         assert await found_by_words(storage, "weekend") == []
         assert await found_by_words(storage, "zebras") == [first.id]
         nearest = await storage.search.by_vector(space.id, vector(1), ALL, 5)
-        assert [hit.by_cue for hit in nearest] == [False]
+        assert [hit.cue for hit in nearest] == [0]
         await embed(storage, second)
         assert (await save(storage, cued("asking about zebras"))).change is Change.NONE
         third = await save(storage, draft())

@@ -65,5 +65,5 @@ def _best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:
     best: dict[tuple[int, bool], Hit] = {}
     for hit in hits:
         if hit.chunk in chunks:
-            best.setdefault((hit.chunk, bool(hit.by_cue)), hit)
+            best.setdefault((hit.chunk, bool(hit.cue)), hit)
     return list(best.values())

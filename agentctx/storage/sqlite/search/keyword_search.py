@@ -116,7 +116,7 @@ def _by_score(conn: Connection, question: _Question, corpus: Corpus) -> Iterator
 def _present(
     conn: Connection, scored: Iterator[tuple[int, float]], condition: Condition
 ) -> Iterator[WordHit]:
-    """Yield the chunks that match the condition, in order; `by_cue` says that the chunk is a cue."""
+    """Yield the chunks that match the condition, in order; `cue` says that the chunk is a cue."""
     while batch := dict(islice(scored, PRESENT_AT_ONCE)):
         rows = conn.execute(_PRESENT + condition.sql, (json.dumps(list(batch)), *condition.parameters))
         present = {chunk: (entry, bool(cue)) for chunk, entry, cue in rows.fetchall()}

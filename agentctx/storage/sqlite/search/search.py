@@ -79,7 +79,7 @@ def _best_per_chunk(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]
     """
     count = limit
     hits = find(count)
-    while any(hit.by_cue for hit in hits) and len({hit.chunk for hit in hits}) < limit:
+    while any(hit.cue for hit in hits) and len({hit.chunk for hit in hits}) < limit:
         count *= CUE_OVERFETCH
         more = find(count)
         if len(more) == len(hits):
@@ -89,7 +89,7 @@ def _best_per_chunk(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]
     best: dict[tuple[int, bool], _Hit] = {}
     for hit in hits:
         if hit.chunk in chunks:
-            best.setdefault((hit.chunk, bool(hit.by_cue)), hit)
+            best.setdefault((hit.chunk, bool(hit.cue)), hit)
     return list(best.values())
 
 
@@ -141,8 +141,8 @@ def by_vector(
 
 
 def _resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
-    """Replace the chunks of cues (`by_cue`) by the texts they lead to; drop damaged cues."""
-    cues = [hit.chunk for hit in hits if hit.by_cue]
+    """Replace the chunks of cues (`cue`) by the texts they lead to; drop damaged cues."""
+    cues = [hit.chunk for hit in hits if hit.cue]
     if not cues:
         return list(hits)
     shown: dict[int, int | None] = {}
@@ -151,10 +151,10 @@ def _resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
         shown[chunk] = first if texts.is_sound(Piece(*piece), digest) else None
     led = []
     for hit in hits:
-        if not hit.by_cue:
+        if not hit.cue:
             led.append(hit)
         elif (text := shown.get(hit.chunk)) is not None:
-            led.append(hit._replace(chunk=text, by_cue=hit.chunk))
+            led.append(hit._replace(chunk=text, cue=hit.chunk))
     return led
 
 
@@ -172,7 +172,7 @@ class _VectorSearch:
     verified: VerifiedVectors
 
     def nearest(self, limit: int) -> list[NearestChunk]:
-        """Return the nearest texts and cues; `by_cue` says that the chunk is a cue."""
+        """Return the nearest texts and cues; `cue` says that the chunk is a cue."""
         among = self.narrowing.among
         if among is not None and len(among) <= FEW_CHUNKS:
             return self._measured(among).nearest(limit)

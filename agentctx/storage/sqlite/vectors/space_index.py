@@ -68,7 +68,7 @@ class Measured:
     """The chunks of the undamaged vectors with exact distances, and the chunks whose vector is damaged."""
 
     found: Mapping[int, NearestChunk]
-    """By chunk; `by_cue` says that the chunk is a cue."""
+    """By chunk; `cue` says that the chunk is a cue."""
     damaged: frozenset[int] = frozenset()
 
     def nearest(self, limit: int) -> list[NearestChunk]:
