@@ -368,10 +368,10 @@ def test_both_clients_have_the_same_methods() -> None:
         ("save_knowledge", ("k", "text"), "metadata", "key, content, namespace, .*, tags, .*, category"),
         ("save_observation", ("s", "text"), "key", "session, content, .*, source"),
         ("search", ("when?",), "filter", "query, namespace, .*, namespaces, .*"),
-        ("edit", (ID,), "session", "entry_id, content, category, .*, clear"),
+        ("edit", (ID,), "session", "entry_id, key, namespace, collection, content, .*, clear"),
         ("list", (), "sesion", "namespace, .*, session, .*, cursor"),
         ("export", (), "namespace", "namespaces, .*"),
-        ("forget", (ID,), "version", "entry_id, if_version, with_copies"),
+        ("forget", (ID,), "version", "entry_id, if_version, with_copies, key, namespace, collection"),
     ],
 )
 async def test_an_unknown_option_is_refused_by_the_methods_name(

@@ -68,8 +68,8 @@ def test_questions_and_saves_refuse_the_same_namespaces(daemon: DaemonProcess) -
 def test_the_command_line_says_so_in_one_way(daemon: DaemonProcess, tmp_path: Path, given: str) -> None:
     if given == "file":
         (tmp_path / ".agentctx.toml").write_text('namespace = "my team"\n')
-    env = {**os.environ, "AGENTCTX_SOCKET": str(daemon.socket)}
-    env |= {"AGENTCTX_NAMESPACE": "my team"} if given == "variable" else {}
+    named = "my team" if given == "variable" else ""
+    env = {**os.environ, "AGENTCTX_SOCKET": str(daemon.socket), "AGENTCTX_NAMESPACE": named}
     wrong = {}
     for command in COMMANDS if given == "option" else COMMANDS[:4]:
         extra = ["--namespace", "my team"] if given == "option" else []
