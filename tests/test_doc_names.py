@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NAMED = re.compile(r"`((?:\w+/)*\w+\.py|\w+(?:\.\w+)+)(?:\(\))?`")
 
 
+@functools.cache
 def definitions() -> Mapping[str, set[str]]:
     """Return what each package, module, class and function defines; a class also has what its bases have."""
     found: dict[str, set[str]] = defaultdict(set)

@@ -63,6 +63,8 @@ def reset(writer: asyncio.StreamWriter) -> None:
 
 @pytest.mark.parametrize("ending", ["closes", "stays open", "in two pieces"])
 async def test_a_413_before_the_end_of_the_body_is_passed_on(ending: str) -> None:
+    passed_on = asyncio.Event()
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         head, blank, text = TOO_LARGE.partition(b"\r\n\r\n")
@@ -70,12 +72,12 @@ async def test_a_413_before_the_end_of_the_body_is_passed_on(ending: str) -> Non
             writer.write(piece)
             await writer.drain()
         if ending == "stays open":
-            await reader.read(1_000)
-            await writer.wait_closed()
+            await passed_on.wait()
 
     async with vendor(answer) as sent:
         async with asyncio.timeout(15):
             assert await sent(LARGE) == (413, b"too large")
+        passed_on.set()
 
 
 async def test_an_interim_or_early_success_does_not_end_the_body() -> None:
