@@ -83,7 +83,7 @@ def context(
 ) -> None:
     """Print the context block that an LLM call would get, or nothing if no passage is relevant."""
     with connect(ctx) as client:
-        _, reply = ask(
+        asked, reply = ask(
             client,
             namespaces,
             lambda asked: client.context(
@@ -97,8 +97,8 @@ def context(
                 all=everything or None,
             ),
         )
+        nothing = None if reply.block or as_json else _not_relevant(client, asked)
     lines = [printable(reply.block).removesuffix("\n")] if reply.block else []
-    nothing = None if lines else "nothing is relevant enough for an LLM call; --all shows what was found"
     show(reply, lines, as_json, nothing, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
 
@@ -150,6 +150,12 @@ def _row(passage: Passage) -> tuple[str, ...]:
 def _nothing(client: Client, asked: list[str]) -> str:
     elsewhere = entries_elsewhere(client, asked)
     return f"nothing was found; {elsewhere or '`agentctx list` shows what is saved'}"
+
+
+def _not_relevant(client: Client, asked: list[str]) -> str:
+    if elsewhere := entries_elsewhere(client, asked, if_empty=True):
+        return f"nothing is saved here; {elsewhere}"
+    return "nothing is relevant enough for an LLM call; --all shows what was found"
 
 
 def _not_reranked(reason: str | None) -> str | None:

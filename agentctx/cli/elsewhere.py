@@ -21,12 +21,15 @@ _MARK_COLUMNS: Final = 32
 _SIMILAR: Final = 0.75
 
 
-def entries_elsewhere(client: Client, asked: Sequence[str]) -> str:
-    """Return where entries are that a question to the `asked` namespaces missed; empty if there are none."""
+def entries_elsewhere(client: Client, asked: Sequence[str], *, if_empty: bool = False) -> str:
+    """Return where entries are that a question to the `asked` namespaces missed; empty if there are none.
+
+    `if_empty`: also if one of the asked namespaces has entries.
+    """
     with suppress(AgentctxError):  # the question was answered; this is only a help
-        return describe_elsewhere(
-            asked, {each.namespace: each.entries for each in client.namespaces().namespaces}
-        )
+        counts = {each.namespace: each.entries for each in client.namespaces().namespaces}
+        if not (if_empty and any(each in counts for each in asked)):
+            return describe_elsewhere(asked, counts)
     return ""
 
 

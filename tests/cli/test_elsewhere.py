@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentctx.cli.elsewhere import describe_elsewhere, place_mark, quoted
-from agentctx.wire import EntryPage, NamespaceCount, NamespaceList, SearchReply
+from agentctx.wire import ContextReply, EntryPage, NamespaceCount, NamespaceList, SearchReply
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon
 
@@ -54,13 +54,15 @@ def test_a_mark_fits_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["list"], ["search", "when?"], ["get", "key"], ["edit", "key", "--content", "x"]]
+    "command",
+    [["list"], ["search", "when?"], ["context", "when?"], ["get", "key"], ["edit", "key", "--content", "x"]],
 )
 def test_an_empty_answer_says_where_entries_are(
     agentctx: Agentctx, daemon: StubDaemon, command: list[str]
 ) -> None:
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
     daemon.answer("POST", "/v1/search", (200, SearchReply(results=[], degraded=None)))
+    daemon.answer("POST", "/v1/context", (200, ContextReply(block="", tokens=0, results=[], degraded=None)))
     daemon.answer("GET", "/v1/namespaces", (403, None))
     agentctx(*command)
     assert "entries are in" not in agentctx.err
