@@ -264,5 +264,5 @@ follow "Remove 2"
 [ "$(find / -xdev -not -path '/home/*' -not -path '/srv/*' -name '*agentctx*')" = /etc/systemd/system/agentctx.service.d ]
 
 step "every block of the page was followed"
-diff <(all_blocks | sort) <(sort -u /tmp/followed)
+diff <(all_blocks | grep --invert-match "^On macOS" | sort) <(sort -u /tmp/followed)
 echo ok
