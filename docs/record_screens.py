@@ -38,6 +38,7 @@ _PICTURE = CONSOLE_SVG_FORMAT.replace("<svg ", '<svg xml:space="preserve" ', 1)
 _FONT_FACE = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 """rich's pictures would load a font from elsewhere; the viewer's monospaced one does."""
 HOME = "/home/ann/agentctx"
+DEMO = "/home/ann/tmp/agentctx-demo"
 _PREFIX = "x" * (len(HOME) - len(f"{tempfile.gettempdir()}/") - 8)
 PROGRAM = Path(sys.executable).with_name("agentctx")
 
@@ -192,7 +193,9 @@ def _in_terminal(command: Sequence[str], environment: dict[str, str], folder: Pa
 
 def _of_nobody(shown: str) -> str:
     """Name folders that are no machine's, of the same length, so that no line moves."""
-    return re.sub(rf"{re.escape(tempfile.gettempdir())}/{_PREFIX}\w{{8}}", HOME, shown)
+    folder = re.escape(tempfile.gettempdir())
+    shown = re.sub(rf"{folder}/agentctx-demo-\w{{8}}", DEMO, shown)
+    return re.sub(rf"{folder}/{_PREFIX}\w{{8}}", HOME, shown)
 
 
 def _folder() -> tempfile.TemporaryDirectory[str]:

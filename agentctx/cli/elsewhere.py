@@ -41,7 +41,7 @@ def describe_elsewhere(asked: Sequence[str], counts: Mapping[str, int]) -> str:
     others = sorted((each for each in counts if each not in asked), key=lambda each: (-counts[each], each))
     if not others:
         return ""
-    # One namespace was named; several are those of the folder.
+    # Only a single namespace can be a typo: several come from the working folder.
     if len(asked) == 1 and asked[0] not in counts and (meant := _closest(asked[0], others)):
         return f"did you mean {readable(meant)}? It has {counted(counts[meant], 'entry', 'entries')}"
     first, *more = (f"{counts[each]:,} in {readable(each)}" for each in others)

@@ -32,7 +32,7 @@ EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
 _OF_INSTALLATION: Final = frozenset({"access", "backup", "config", "doctor", "migrate", "restore"})
-"""Commands that read the daemon's files themselves: root's read those of the machine's service."""
+"""Commands that read the daemon's files directly. For root, these are the files of the system service."""
 
 
 def create_root() -> typer.Typer:

@@ -1,4 +1,4 @@
-"""In which namespaces a command reads and saves: those the user names, else those of the working folder."""
+"""Choose the namespaces that a command reads and saves to: the user's choice, else the working folder's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def checked_namespace(named: str) -> str:
 def ask(
     client: Client, named: Sequence[str] | None, question: Callable[[list[str]], T]
 ) -> tuple[list[str], T]:
-    """Ask in the named namespaces, else in those of the working folder; return the asked ones and the reply.
+    """Query the named namespaces, else the working folder's; return the namespaces queried, and the reply.
 
     Where the user may not read all of the folder's, only those are asked that may be read.
 

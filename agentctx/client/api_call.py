@@ -80,7 +80,7 @@ def require_known(call: Callable[..., Any], options: Mapping[str, Any], method: 
 
 @cache
 def options_of(call: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of all arguments of a call, those of its `**options` too."""
+    """Return the names of all arguments of a call, including its `**options`."""
     from agentctx.client import options
 
     names: list[str] = []

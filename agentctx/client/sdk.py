@@ -72,7 +72,7 @@ class SdkClient(Generic[T]):
         except ImportError as error:
             hint = install_hint(self._package)
             raise ConfigInvalid(f"The package {self._package} is not installed.", hint=hint) from error
-        # Some versions of the SDKs accept clients of httpx, others those of httpx2.
+        # Depending on its version, an SDK takes an httpx client or an httpx2 client.
         http = import_module(sdk.DefaultHttpxClient.__base__.__module__.partition(".")[0])
         transport = self._transport(http, socket or find_socket(), fallback)
         client = getattr(http, f"{self._prefix}Client")(transport=transport, timeout=None, trust_env=False)

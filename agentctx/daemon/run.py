@@ -39,7 +39,7 @@ from agentctx.errors import (
 from agentctx.host.listen import SocketKeeper
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.logs import configure_logging
-from agentctx.host.memory_limits import lack_of_memory, little_memory, memory_limits
+from agentctx.host.memory_limits import expect_memory
 from agentctx.host.private_files import make_private, refuse_folder_of_others
 from agentctx.host.process_memory import keep_private, return_freed_memory
 from agentctx.host.start_record import StartRecorder, recorded_start
@@ -100,7 +100,8 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
         configure_logging(settings.log)
         file = config or find_config_file()
         log.info("starting", version=__version__, commit=own_commit(), config=str(file or "none"))
-        _expect_memory()
+        if scarce := expect_memory():
+            log.warning("little_memory", reason=scarce)
         _run_loop(settings, systemd, read)
     except AgentctxError as error:
         # The hint says what to do; a traceback would add nothing.
@@ -116,15 +117,6 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
     except asyncio.CancelledError:
         log.warning("stopped_at_once")
     return 0
-
-
-def _expect_memory() -> None:
-    """Warn of little memory. Raises `ConfigInvalid` for limits within which the daemon would crash later."""
-    limits = memory_limits()
-    if problem := lack_of_memory(limits):
-        raise problem
-    if scarce := little_memory(limits):
-        log.warning("little_memory", reason=scarce)
 
 
 async def run(

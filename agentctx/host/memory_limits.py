@@ -48,6 +48,18 @@ def memory_limits() -> MemoryLimits:
     )
 
 
+def expect_memory() -> str | None:
+    """Return why the memory of this process may become too little; None if it is enough.
+
+    Raises:
+        ConfigInvalid: within these limits, the daemon would crash later.
+    """
+    limits = memory_limits()
+    if problem := lack_of_memory(limits):
+        raise problem
+    return little_memory(limits)
+
+
 def lack_of_memory(limits: MemoryLimits) -> ConfigInvalid | None:
     """Return why the daemon cannot run within these limits, or None if it can."""
     if limits.address_space is not None and limits.address_space < MIN_ADDRESS_SPACE:
