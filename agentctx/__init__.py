@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
     from agentctx.model_adapters.adapter import ContextAwareModelAdapter
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = ["AsyncClient", "Client", "ContextAwareModelAdapter", "__version__"]
 

@@ -3,6 +3,7 @@ from typing import Any, get_args
 
 import pytest
 
+from agentctx import __version__
 from agentctx.cli.status import status_lines
 from agentctx.commit import own_commit
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus
@@ -11,12 +12,12 @@ from tests.client.stub_daemon import StubDaemon, status_reply
 
 
 def test_status_is_aligned_and_json_is_the_reply(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    reply = status_reply(commit=own_commit())
+    reply = status_reply(version=__version__, commit=own_commit())
     daemon.answer("GET", "/v1/status", (200, reply))
 
     assert agentctx("status") == 0
     assert agentctx.out.splitlines() == [
-        f"daemon    0.1.0 ({own_commit()}), pid 4711, up 62 min",
+        f"daemon    {__version__} ({own_commit()}), pid 4711, up 62 min",
         "socket    /run/agentctx/agentctx.sock",
         "entries   6 knowledge, 3 learning",
         "chunks    9, 8 vectors",
@@ -34,7 +35,7 @@ def test_status_is_aligned_and_json_is_the_reply(agentctx: Agentctx, daemon: Stu
 def test_a_daemon_of_another_build_is_told() -> None:
     assert status_lines(status_reply(commit="a1"))[:2] == [
         "daemon    0.1.0 (a1), pid 4711, up 62 min",
-        f"          this command is 0.1.0 ({own_commit()}): restart the daemon",
+        f"          this command is {__version__} ({own_commit()}): restart the daemon",
     ]
 
 
