@@ -14,7 +14,7 @@ from agentctx.client import calls
 from agentctx.client.api_call import ApiCall
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
-from agentctx.client.session import NO_ANSWER_ERRORS, Session
+from agentctx.client.session import NO_ANSWER_ERRORS, AsyncSession
 from agentctx.client.transport import AsyncTransport, HttpReply
 from agentctx.errors import AgentctxError, InvalidInput
 
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AsyncClient(Session[AsyncTransport]):
+class AsyncClient(AsyncSession):
     """A client of the daemon: `async with AsyncClient() as client: ...`
 
     It takes the arguments of `Client`, and raises and retries like it; its methods are coroutine functions.
     One client may serve many tasks of one event loop.
     """
-
-    is_async = True
 
     async def __aenter__(self) -> Self:
         return self

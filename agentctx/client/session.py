@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, overload
 
 from agentctx.client import by_key, calls
 from agentctx.client.api_call import ApiCall, documented, require_known
-from agentctx.client.transport import TIMEOUT_S, BacklogFull, ConnectionDropped, HttpReply, NotListening
+from agentctx.client.transport import (
+    TIMEOUT_S,
+    AsyncTransport,
+    BacklogFull,
+    ConnectionDropped,
+    HttpReply,
+    NotListening,
+    Transport,
+)
 from agentctx.config.paths import find_socket
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, StorageClosed, Unavailable
 from agentctx.wire.names import DEFAULT_NAMESPACE, VERSION_HEADER
-
-if TYPE_CHECKING:
-    from agentctx.client.async_client import AsyncClient
-    from agentctx.client.sync_client import Client
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,11 +69,11 @@ class ClientMethod(Generic[P, T]):
         self.name = name
 
     @overload
-    def __get__(self, client: Client | None, owner: type[Client]) -> Callable[P, T]: ...
+    def __get__(self, client: SyncSession | None, owner: type[SyncSession]) -> Callable[P, T]: ...
 
     @overload
     def __get__(
-        self, client: AsyncClient | None, owner: type[AsyncClient]
+        self, client: AsyncSession | None, owner: type[AsyncSession]
     ) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, client: Any, owner: type[Session[Any]]) -> Any:
@@ -78,7 +82,7 @@ class ClientMethod(Generic[P, T]):
 
 
 class Session(Generic[AnyTransport]):
-    """The base of `Client` and `AsyncClient`."""
+    """The methods of both clients."""
 
     is_async: ClassVar[bool]
 
@@ -171,6 +175,18 @@ class Session(Generic[AnyTransport]):
 
     def _note(self, reply: HttpReply) -> None:
         self.daemon_version = reply.headers.get(VERSION_HEADER.lower())
+
+
+class SyncSession(Session[Transport]):
+    """The base of `Client`: its methods return the answer."""
+
+    is_async = False
+
+
+class AsyncSession(Session[AsyncTransport]):
+    """The base of `AsyncClient`: its methods are coroutine functions."""
+
+    is_async = True
 
 
 class Attempts:

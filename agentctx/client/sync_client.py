@@ -12,7 +12,7 @@ from agentctx import wire
 from agentctx.client import calls
 from agentctx.client.api_call import ApiCall
 from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
-from agentctx.client.session import NO_ANSWER_ERRORS, Session
+from agentctx.client.session import NO_ANSWER_ERRORS, SyncSession
 from agentctx.client.transport import HttpReply, Transport
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import AgentctxError, InvalidInput
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client(Session[Transport]):
+class Client(SyncSession):
     """A client of the daemon: `with Client() as client: ...`
 
     `socket` defaults to the result of `config.paths.find_socket`. `timeout_s` bounds each exchange with the
@@ -36,8 +36,6 @@ class Client(Session[Transport]):
     time, and any error that the daemon answers with. Saves and reads are retried when the connection drops
     before the answer; a save carries an `Idempotency-Key`, so it happens only once.
     """
-
-    is_async = False
 
     def __enter__(self) -> Self:
         return self
