@@ -17,7 +17,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes, which must not each recompile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-all coverage torture lint format bench reference screens sbom dist audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-all coverage torture lint format bench figures reference screens sbom dist audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -111,6 +111,9 @@ format: install-dev ## format the code
 
 bench: install-dev ## run the benchmarks
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+figures: install-dev ## count lines, rooms, circles and words
+	$(BIN)/python -m tests.code_rules.figures
 
 # The pages of docs/ that are generated from the program; tests check that they are current.
 reference: install-dev ## write the generated pages of docs/
