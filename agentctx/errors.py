@@ -34,7 +34,6 @@ AgentctxError                internal
 ├── AccessDenied             access_denied
 ├── RateLimited              rate_limited
 ├── QuotaExceeded            quota_exceeded
-├── ModelFailed              model_failed
 ├── DeadlineExceeded         deadline_exceeded
 ├── Unavailable              unavailable
 ├── OutOfMemory              out_of_memory
@@ -339,30 +338,6 @@ class QuotaExceeded(AgentctxError):
 
     code = "quota_exceeded"
     default_hint = "Forget what you do not need, or ask an operator to raise quotas.stored_mb."
-
-
-class ModelFailed(AgentctxError):
-    """A call to an LLM failed.
-
-    `status` is the HTTP status, None if no complete reply arrived; `retry_after_s` is the API's own hint in
-    seconds; `reply` is its answer as JSON, kept out of every message because it may quote the request.
-    """
-
-    code = "model_failed"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after_s: float | None = None,
-        reply: object = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.status = status
-        self.retry_after_s = retry_after_s
-        self.reply = reply
 
 
 class DeadlineExceeded(AgentctxError):

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from agentctx.errors import ModelFailed
+from agentctx.errors import UpstreamFailed
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 """An image arrives as one event; anything larger is not a reply."""
@@ -27,7 +27,7 @@ class EventDecoder(ABC):
         """Yield the events that these bytes complete.
 
         Raises:
-            ModelFailed: an event is not a JSON object, or is larger than `MAX_EVENT_BYTES`.
+            UpstreamFailed: an event is not a JSON object, or is larger than `MAX_EVENT_BYTES`.
         """
         self._rest += data
         if b"\n" in data:
@@ -36,7 +36,7 @@ class EventDecoder(ABC):
             for line in lines:
                 yield from self._take(line.removesuffix(b"\r"))
         elif len(self._rest) > MAX_EVENT_BYTES:
-            raise ModelFailed(f"The model's reply has an event of more than {MAX_EVENT_BYTES} bytes.")
+            raise UpstreamFailed(f"The model's reply has an event of more than {MAX_EVENT_BYTES} bytes.")
 
     def finish(self) -> Iterator[dict[str, Any]]:
         """Yield the rest at the end of the stream, where the last line end may be missing."""
@@ -79,5 +79,5 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict):
-        raise ModelFailed("The model's reply contains something that is not a JSON object.")
+        raise UpstreamFailed("The model's reply contains something that is not a JSON object.")
     return event

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from agentctx.errors import ModelFailed
+from agentctx.errors import UpstreamFailed
 from agentctx.model_adapters.dialects.content import listed, mapping, word
 from agentctx.model_adapters.event_stream import EventDecoder, JsonLines, ServerSentEvents
 
@@ -60,7 +60,7 @@ class ReplyReader:
             return ""
         try:
             events = list(self._events())
-        except ModelFailed:
+        except UpstreamFailed:
             return ""
         reasons = [reason for event in events for reason in _ends(event)]
         has_ended = bool(reasons) or len(events) == 1

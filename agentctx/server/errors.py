@@ -53,7 +53,6 @@ STATUS: Mapping[str, int] = {
     "already_running": 500,
     "provider_failed": 503,
     "spend_cap_reached": 503,
-    "model_failed": 502,
     "upstream_failed": 502,
     "access_denied": 403,
     "unavailable": 503,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.errors import ModelFailed
+from agentctx.errors import UpstreamFailed
 from agentctx.model_adapters import event_stream
 from agentctx.model_adapters.event_stream import EventDecoder, JsonLines, ServerSentEvents
 
@@ -46,11 +46,11 @@ def test_data_of_several_lines_is_one_event() -> None:
 def test_an_event_that_is_not_an_object_is_an_error(decoder: Callable[[], EventDecoder]) -> None:
     for data in (b"data: nonsense\n\n", b"data: [1]\n\n", b"[1]\n", b"{\n"):
         if decoder is JsonLines or data.startswith(b"data"):
-            with pytest.raises(ModelFailed):
+            with pytest.raises(UpstreamFailed):
                 decoded(decoder(), data, 5)
 
 
 def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "MAX_EVENT_BYTES", 10)
-    with pytest.raises(ModelFailed, match="more than 10 bytes"):
+    with pytest.raises(UpstreamFailed, match="more than 10 bytes"):
         decoded(JsonLines(), b"x" * 30, 6)
