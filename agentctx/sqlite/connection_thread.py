@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -40,17 +40,23 @@ class ConnectionThread:
             DriverUnsuitable, StorageFailed: like `open_connection`. No thread is left behind.
         """
         opened: list[Connection] = []
+        failed: list[Exception] = []
 
-        def connect() -> Connection:
-            opened.append(open_connection(path, readonly=readonly))
-            hardening.defend(opened[0])
-            return opened[0]
+        def connect() -> Any:
+            try:
+                opened.append(open_connection(path, readonly=readonly))
+                hardening.defend(opened[0])
+            except Exception as error:  # noqa: BLE001 - if it were raised here, aiosqlite would not await its thread
+                failed.append(error)
+            return opened[0] if opened else contextlib.ExitStack()
 
         bridge = aiosqlite.Connection(connect, _ROWS_PER_HOP)
         try:
-            await bridge
+            await finish(asyncio.ensure_future(bridge))
+            if failed:
+                raise failed[0]
         except BaseException:
-            await _abandon(bridge, opened)
+            await finish(asyncio.ensure_future(bridge.close()))
             raise
         return cls(bridge, opened[0])
 
@@ -74,9 +80,9 @@ class ConnectionThread:
         if self._closing is not None:
             raise StorageClosed("The database is closed.")
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        call: Any = (result, partial(_deliverable, fn, self.connection))
         # A whole transaction has to be one call in the thread, for which aiosqlite has no public method.
-        queue: Any = self._bridge._tx  # noqa: SLF001 (see above; pinned below 0.23)
-        queue.put_nowait((result, partial(_deliverable, fn, self.connection)))
+        self._bridge._tx.put_nowait(call)  # noqa: SLF001 (see above; pinned below 0.23)
         return result
 
     def interrupt(self) -> None:
@@ -102,19 +108,6 @@ def _deliverable(fn: Callable[[Connection], T], connection: Connection) -> T:
     except StopIteration as error:
         # A future cannot hold a StopIteration: the caller would wait forever.
         raise RuntimeError("a function of the database raised StopIteration") from error
-
-
-async def _abandon(bridge: aiosqlite.Connection, opened: Sequence[Connection]) -> None:
-    """Wait until a failed or cancelled opening has ended, then close the connection it opened, if any.
-
-    aiosqlite stops its thread without waiting for it: the thread may still be opening, and needs the loop.
-    """
-    thread = bridge._thread  # noqa: SLF001 (nothing else shows when it has ended)
-    try:
-        await finish(asyncio.get_running_loop().run_in_executor(None, thread.join))
-    finally:
-        for connection in opened:
-            connection.close()
 
 
 async def finish(work: asyncio.Future[T]) -> T:

@@ -4,8 +4,11 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 
+import aiosqlite
 import pytest
 
 from agentctx.errors import StorageClosed, StorageFailed
@@ -132,8 +135,7 @@ class TestConnectionThread:
         monkeypatch.setattr(connection_thread, "open_connection", open_slowly)
         opening = asyncio.create_task(ConnectionThread.open(tmp_path / "a.db"))
         if cancel_when != "before it began":
-            await asyncio.sleep(0)
-            assert began.wait(5)
+            assert await asyncio.to_thread(began.wait, 5)
         if cancel_when == "when it was done":
             may_continue.set()
             assert ended.wait(5)  # blocks the loop, so that the result is delivered later
@@ -146,6 +148,20 @@ class TestConnectionThread:
         for connection in connections:
             with pytest.raises(Exception, match="closed database"):
                 connection.execute("SELECT 1")
+
+
+async def test_aiosqlite_has_the_queue_that_submit_uses() -> None:
+    """Fails first when another release changes the one private part that is used."""
+    bridge = aiosqlite.Connection(ExitStack, 1)  # type: ignore[arg-type]
+    await bridge
+    said = f"aiosqlite {aiosqlite.__version__} has another `Connection._tx`, see `ConnectionThread.submit`"
+    assert isinstance(getattr(bridge, "_tx", None), SimpleQueue), said
+    result = asyncio.get_running_loop().create_future()
+    bridge._tx.put_nowait((result, lambda: 3))
+    await asyncio.wait([result], timeout=5)
+    await bridge.close()
+    assert result.done(), said
+    assert result.result() == 3, said
 
 
 class TestFinish:
