@@ -6,12 +6,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from agentctx.cli.app import create_app
-from agentctx.cli.common_options import COMMON, EXAMPLES, value_name
-from agentctx.cli.sections import sections
+from agentctx.cli.app import COMMON, create_app, value_name
+from agentctx.cli.commands import EXAMPLES, sections
 
 _HEAD = """\
 # Command line
@@ -38,7 +36,7 @@ or fish complete commands, options and values.
 """
 
 
-_ROOT: Any = typer.main.get_command(create_app())
+_ROOT: Any = create_app()
 
 
 def reference() -> str:

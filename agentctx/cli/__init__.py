@@ -16,10 +16,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if args is None else args
     if given[:1] in (["mcp"], ["hook"]) and not {"-h", "--help"} & set(given):
         raise SystemExit(_run_for_agent(given))
-    if given[:1] == ["serve"]:
-        from agentctx.cli.serve import run_alone as run
-    else:
-        from agentctx.cli.app import run
+    from agentctx.cli.app import run
 
     raise SystemExit(run(args))
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from agentctx.bounded_files import read_bounded
-from agentctx.cli.common_options import ConfigFile
+from agentctx.cli.app import ConfigFile
 from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import print_note, show, table
 from agentctx.config.paths import SYSTEM_CONFIG, config_candidates

@@ -1,27 +1,151 @@
-"""Creates the command line. A call imports only the module of its own command."""
+"""Runs the command line: imports only the called command, completes its help, and reports its errors."""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from typing import Final
+from io import TextIOWrapper
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
+from typer.core import TyperGroup
 
-from agentctx.cli.root import create_root, run_app
-from agentctx.cli.sections import SECTIONS, SuggestingGroup
+from agentctx import __version__
+from agentctx.cli.commands import COMMANDS, EXAMPLES, sections, suggested
+from agentctx.cli.output import (
+    convert_os_error,
+    discard_stdout,
+    exit_on_broken_pipe,
+    print_error,
+    print_line,
+    writing_to,
+)
+from agentctx.commit import build_name, own_commit
+from agentctx.errors import AgentctxError, DaemonUnreachable, InvalidInput
 
-COMMANDS: Final = {name: target for commands in SECTIONS.values() for name, target in commands.items()}
-"""By command name: a module below `agentctx.cli` and its function, or its app with subcommands."""
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+EXIT_INTERRUPTED = 130
+COMMON: Final = frozenset({"socket", "json"})
+"""Names of the options that every command takes."""
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", help="Config file. Default: the first usual location that exists."),
+]
+DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
+_OF_INSTALLATION: Final = frozenset({"access", "backup", "config", "doctor", "migrate", "restore"})
+"""Commands that read the daemon's files directly. For root, these are the files of the system service."""
+_WHOLE: Final = 1_000
+"""Width limit so large that long first sentences are wrapped, not cut."""
+_VALUES: Final = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
+_PLAIN: Final = (
+    (re.compile(r"Value error, "), ""),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"use \1 or more"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"use \1 or less"),
+    (re.compile(r"Input should be greater than (\S+)"), r"use more than \1"),
+    (re.compile(r"Input should be less than (\S+)"), r"use less than \1"),
+    (re.compile(r"Input should be a valid integer.*"), "use a whole number"),
+    (re.compile(r"Input should be a valid number.*"), "use a number"),
+)
+"""Phrases of the validator, and plain words for them."""
 
-_TAKES_VALUE: Final = frozenset({"--socket"})
-"""Root options that come before the command and take a value."""
+
+class SuggestingGroup(TyperGroup):
+    """A command that answers an unknown word with the subcommand that is meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the subcommand, or fail with a suggestion. Called by Typer."""
+        try:
+            return super().resolve_command(ctx, args)
+        except typer.TyperException as misuse:
+            if names := suggested(args[0], self.commands):
+                meant = " or ".join(f"`{ctx.command_path} {name}`" for name in names)
+                misuse.message += f" Did you mean {meant}?"
+            raise
 
 
-def create_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Create the command line with these commands."""
-    app = create_root()
+class RootGroup(SuggestingGroup):
+    """`agentctx`: lists its commands by section in the help, and explains invalid values in plain words."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Called by Typer."""
+        try:
+            return super().invoke(ctx)
+        except typer.TyperException as misuse:
+            for phrase, plain in _PLAIN:
+                misuse.message = phrase.sub(plain, misuse.message)
+            raise
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by section. Called by Typer, whose argument classes are private."""
+        del ctx
+        for heading, names in sections(self.commands).items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(_WHOLE)) for name in names])
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"agentctx {build_name(__version__, own_commit())}")
+        raise typer.Exit
+
+
+def _root(
+    ctx: typer.Context,
+    socket: Annotated[
+        Path | None,
+        typer.Option(help="Socket of the daemon. Default: AGENTCTX_SOCKET, else the usual locations."),
+    ] = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Print version and commit."),
+    ] = False,
+) -> None:
+    """One shared, durable memory for every agent process on a machine."""
+    del version
+    ctx.obj = socket
+    if ctx.invoked_subcommand in _OF_INSTALLATION and socket is None:
+        from agentctx.host.installed_service import follow
+
+        follow()
+
+
+def _use_socket(ctx: typer.Context, value: Path | None) -> Path | None:
+    ctx.obj = value or ctx.obj
+    return value
+
+
+def _common(
+    socket: Annotated[
+        Path | None,
+        typer.Option(expose_value=False, callback=_use_socket, help="Socket of the daemon."),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option("--json", expose_value=False, help="Print an error as one JSON document on stderr."),
+    ] = False,
+) -> None:
+    """Declare the options of every command the way any command declares its own."""
+
+
+def create_app(names: Iterable[str] = COMMANDS) -> Any:
+    """Create the command line with these commands: a `TyperGroup`, whose attributes have private types."""
+    app = typer.Typer(
+        cls=RootGroup,
+        no_args_is_help=True,
+        suggest_commands=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
     for name in names:
         module, _, attribute = COMMANDS[name].partition(".")
         command = getattr(import_module(f"agentctx.cli.{module}"), attribute)
@@ -29,14 +153,42 @@ def create_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
             app.add_typer(command, name=name, cls=command.info.cls or SuggestingGroup)
         else:
             app.command(name)(command)
-    return app
+    root = typer.main.get_command(app)
+    _complete(root)
+    return root
+
+
+def _complete(group: Any, path: str = "") -> None:
+    """Add the common options, names of values, and examples to every command of the group."""
+    common = typer.Typer(add_completion=False)
+    common.command()(_common)
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            _complete(command, f"{path}{name} ")
+            continue
+        own = {word for option in command.params for word in option.opts}
+        command.params += [each for each in typer.main.get_command(common).params if not own & {*each.opts}]
+        for parameter in command.params:
+            # Typer has no public way to keep Python's types out of the help. test_app.py names this line.
+            parameter.display_type_rich = partial(value_name, parameter)
+        if lines := EXAMPLES.get(f"{path}{name}"):
+            command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def value_name(parameter: Any, ctx: object = None) -> str:
+    """Return what stands for a value in help: metavar, choices, or kind. An argument needs only its name."""
+    if parameter.param_type_name == "argument":
+        return ""
+    # Choices and kinds are known only to a private class of Typer. test_app.py names this line.
+    kind = parameter.metavar or str(parameter.display_type(ctx)).strip("<>")
+    return _VALUES.get(kind.removesuffix(" range"), kind)
 
 
 def command_of(args: Sequence[str]) -> str | None:
     """Return the called command, or None if all must be loaded: for the help or a mistyped command."""
     words = iter(args)
     for word in words:
-        if word in _TAKES_VALUE:
+        if word == "--socket":
             next(words, None)
         elif not word.startswith("-"):
             return word if word in COMMANDS else None
@@ -44,7 +196,76 @@ def command_of(args: Sequence[str]) -> str | None:
 
 
 def run(args: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
-    given = sys.argv[1:] if args is None else args
-    name = command_of(given)
-    return run_app(create_app(COMMANDS if name is None else [name]), args)
+    """Run one command and return its exit code. Expected errors are printed on stderr as one or two lines,
+    or with `--json` as one JSON document.
+    """
+    given = sys.argv[1:] if args is None else list(args)
+    _replace_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # LANG=C must not stop a command at a stored text
+    # What follows `--` belongs to another program.
+    as_json = "--json" in takewhile(lambda word: word != "--", given)
+    code = _run(given, as_json=as_json)
+    try:
+        # Before the interpreter does, which would not ignore a closed pipe.
+        with suppress(SystemExit), exit_on_broken_pipe(), writing_to("stdout"):
+            sys.stdout.flush()
+    except AgentctxError as error:
+        discard_stdout()
+        return code or _failed(error, as_json=as_json)
+    return code
+
+
+def _run(args: Sequence[str], *, as_json: bool) -> int:
+    name = command_of(args)
+    try:
+        app: Any = create_app(COMMANDS if name is None else [name])
+        code = app(args, prog_name="agentctx", standalone_mode=False)
+    except typer.TyperException as misuse:
+        return _refused(misuse, as_json=as_json)
+    except typer.Abort as aborted:
+        if not as_json:
+            print("Aborted!", file=sys.stderr)
+        # Typer raises the same for Ctrl-C at a prompt as for a no.
+        return EXIT_INTERRUPTED if isinstance(aborted.__context__, KeyboardInterrupt) else EXIT_FAILED
+    except SystemExit as leaving:
+        code = leaving.code
+    except (AgentctxError, OSError) as error:
+        return _failed(error, as_json=as_json)
+    return code if isinstance(code, int) else 0
+
+
+def _refused(misuse: Any, *, as_json: bool) -> int:
+    """Report that the command line is invalid, as text in Typer's own way."""
+    if as_json:
+        hint = "`agentctx COMMAND --help` shows the usage."
+        return _failed(InvalidInput(misuse.format_message(), hint=hint), as_json=True)
+    with suppress(OSError):
+        misuse.show()
+    return EXIT_USAGE
+
+
+def _failed(error: AgentctxError | OSError, *, as_json: bool) -> int:
+    """Report the error and return the exit code, even if nothing can be printed (a closed terminal)."""
+    with suppress(OSError):
+        print_error(convert_os_error(error) if isinstance(error, OSError) else error, as_json=as_json)
+    if isinstance(error, DaemonUnreachable):
+        return EXIT_UNREACHABLE
+    return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
+
+
+def _replace_closed_streams() -> None:
+    """Replace closed stdin and stdout with streams that fail when used, and closed stderr with /dev/null.
+
+    Python sets a closed stream to None, which no code expects. A descriptor opened in the wrong direction
+    fails like a closed one, and keeps files that are opened later from taking its number.
+    """
+    for name, mode, flags in (
+        ("stdin", "r", os.O_WRONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            opened = open(os.open(os.devnull, flags), mode, encoding="utf-8")  # noqa: PTH123, SIM115 - a descriptor, open to the end
+            setattr(sys, name, opened)

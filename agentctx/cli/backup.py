@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.common_options import ConfigFile, DataDir
+from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import file_size
 from agentctx.cli.options import AsJson

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.common_options import ConfigFile, DataDir
+from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.layout import GAP, one_line, width
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, paint, show, table

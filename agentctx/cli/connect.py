@@ -15,7 +15,7 @@ import typer
 from agentctx.cli.consent import can_prompt, require_consent
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun, Yes
-from agentctx.cli.output import paint, print_error, print_error_json, print_json, print_line
+from agentctx.cli.output import paint, print_error, print_json, print_line
 from agentctx.client.transport import why_away
 from agentctx.config import paths
 from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of, has_hooks
@@ -100,7 +100,7 @@ def connect(
             )
         except (AgentctxError, OSError) as error:
             known = error if isinstance(error, AgentctxError) else ConfigInvalid(str(error))
-            (print_error_json if as_json else print_error)(known)
+            print_error(known, as_json=as_json)
             failed.append(name)
     if changes:
         _show_plan(changes, ledger, places.home, tell)

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from agentctx.cli.common_options import ConfigFile, DataDir
+from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.layout import GAP, printable, width
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.common_options import ConfigFile, DataDir
+from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import logs_to_stderr, show
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound, SchemaTooNew

@@ -91,8 +91,12 @@ def progress_line() -> Iterator[Callable[[object], None]]:
         yield lambda progress: status.update(str(progress))
 
 
-def print_error(error: AgentctxError) -> None:
-    """Print the error and its hint on stderr."""
+def print_error(error: AgentctxError, *, as_json: bool = False) -> None:
+    """Print the error and its hint on stderr; as JSON on one line, in the daemon's format."""
+    if as_json:
+        names = ("code", "message", "hint", "request_id")
+        print(json.dumps({"error": {name: getattr(error, name) for name in names}}), file=sys.stderr)
+        return
     print(f"error: {printable(error.message)}", file=sys.stderr)
     if error.hint:
         print(f"hint: {printable(error.hint)}", file=sys.stderr)
@@ -100,15 +104,10 @@ def print_error(error: AgentctxError) -> None:
         print(f"note: see request_id {printable(error.request_id)} in the daemon's log", file=sys.stderr)
 
 
-def print_error_json(error: AgentctxError) -> None:
-    """Print the error on stderr as one line of JSON, in the daemon's format."""
-    body = {"code": error.code, "message": error.message, "hint": error.hint, "request_id": error.request_id}
-    print(json.dumps({"error": body}), file=sys.stderr)
-
-
 def paint(text: str, *styles: Style) -> str:
     """Return the text in colour on a terminal or with FORCE_COLOR, but never with NO_COLOR or TERM=dumb."""
-    if not _is_colourful():
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    if is_plain or not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
         return text
     codes = ";".join(str(_CODES[style]) for style in styles)
     return f"\x1b[{codes}m{text}\x1b[0m"
@@ -139,12 +138,6 @@ def discard_stdout() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-
-
-def _is_colourful() -> bool:
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
 def convert_os_error(error: OSError, name: str | None = None) -> AgentctxError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.common_options import ConfigFile, DataDir
+from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.layout import columns, file_size
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import print_note, show

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
+from agentctx.cli.app import SuggestingGroup
 from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect, entry_id_of
 from agentctx.cli.options import (
     KNOWLEDGE_CATEGORIES,
@@ -28,7 +29,6 @@ from agentctx.cli.options import (
     with_options,
 )
 from agentctx.cli.output import print_note, show
-from agentctx.cli.sections import SuggestingGroup
 from agentctx.client.options import NoteOptions, SaveFields
 from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput, TooLarge
 from agentctx.names import readable

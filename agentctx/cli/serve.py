@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agentctx.cli.common_options import ConfigFile, DataDir
-from agentctx.cli.root import create_root, run_app
+from agentctx.cli.app import ConfigFile, DataDir
 
 
 def serve(
@@ -36,10 +34,3 @@ def serve(
         raise typer.Exit(run_daemon(config, data_dir, socket or ctx.obj))
     finally:
         gc.enable()
-
-
-def run_alone(args: Sequence[str] | None = None) -> int:
-    """Run `agentctx serve …` without importing the other commands and return the exit code."""
-    app = create_root()
-    app.command()(serve)
-    return run_app(app, args)

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from agentctx import __version__
+from agentctx.cli import main
 from agentctx.cli import status as status_command
-from agentctx.cli.app import command_of, run
-from agentctx.cli.root import wants_json
+from agentctx.cli.app import command_of, create_app, run
 from agentctx.commit import build_name, own_commit
 from agentctx.wire import ForgetReply
 from tests.cli.conftest import Agentctx
@@ -109,9 +110,32 @@ def test_a_missing_daemon_exits_3_with_json(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "daemon_unreachable"
 
 
-def test_arguments_after_two_dashes_do_not_enable_json() -> None:
-    assert wants_json(["search", "x", "--json"])
-    assert not wants_json(["wrap", "--", "ls", "--json"])
+def test_arguments_after_two_dashes_do_not_enable_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["wrap", "--", "ls", "--json"]) == 3
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["search", "x", "--limit", "0"], "Invalid value for '--limit': use 1 or more"),
+        (["search", "x", "--limit", "abc"], "Invalid value for '--limit': use a whole number"),
+        (["search", "x", "--order", "up"], "'up' is not one of 'distance', 'relevance'"),
+        (["dev", "fake-provider", "--port", "70000"], "Invalid value for '--port': use 65535 or less"),
+        (["top", "--interval", "soon"], "Invalid value for '--interval': use a number"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_invalid_values_are_explained_plainly(
+    arguments: list[str], said: str, as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, *(["--json"] if as_json else [])])
+    assert ended.value.code == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "Input should" not in shown
+    assert "Value error" not in shown
 
 
 def test_the_socket_option_may_follow_the_command(daemon: StubDaemon) -> None:
@@ -274,3 +298,13 @@ def test_a_call_imports_only_its_commands_module() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert shown.stdout.endswith("['agentctx.cli.entries']\n")
+
+
+def test_typers_private_display_type_still_decides_what_help_shows_of_a_value() -> None:
+    """`app.py` replaces `display_type_rich` and calls `display_type`, which any release may rename."""
+    search = create_app(["search"]).commands["search"]
+    order, query = (next(each for each in search.params if each.name == name) for name in ("order", "query"))
+    assert (order.display_type(None), query.display_type(None)) == ("<distance|relevance>", "<list[str]>")
+    order.display_type_rich = query.display_type_rich = lambda **_: "REPLACED"
+    for parameter in (order, query):
+        assert parameter.get_help_record(typer.Context(search))[0].endswith(" REPLACED")

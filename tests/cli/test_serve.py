@@ -56,8 +56,8 @@ def test_products_of_vectors_start_no_threads() -> None:
         "    return len(os.listdir('/proc/self/task'))\n"
         "daemon.serve = serve\n"
         "sys.modules['agentctx.daemon.run'] = daemon\n"
-        "from agentctx.cli.serve import run_alone\n"
-        "sys.exit(run_alone(['serve']))\n"
+        "from agentctx.cli.app import run\n"
+        "sys.exit(run(['serve']))\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS")}
     assert subprocess.run([sys.executable, "-c", script], env=environment, check=False).returncode == 1

@@ -1,22 +1,77 @@
-"""What all commands share: `--socket` and `--json` after the name, value names and examples in the help."""
+"""What the help says of each command: its section, what others call it, and examples. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
 
-import typer
-from typer.core import TyperArgument, TyperGroup, TyperOption
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
-COMMON: Final = frozenset({"socket", "json"})
-"""Names of the options that every command takes."""
-ConfigFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--config", help="Config file. Default: the first usual location that exists."),
-]
-DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
-_VALUES: Final = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
+SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Remember": {
+        "save": "save.app",
+        "ingest": "ingest.ingest",
+        "edit": "edit.edit",
+        "learning": "save.outcomes",
+        "forget": "entries.forget",
+        "undo": "undo.undo",
+        "revoke": "revoke.revoke",
+        "release": "revoke.release",
+    },
+    "Ask": {
+        "search": "ask.search",
+        "context": "ask.context",
+        "why": "why.why",
+        "why-not": "why.why_not",
+        "get": "entries.get",
+        "list": "entries.list_entries",
+        "history": "entries.history",
+        "namespaces": "namespaces.namespaces",
+        "wrap": "wrap.wrap",
+    },
+    "Connect": {"connect": "connect.connect", "mcp": "agents.mcp", "hook": "agents.hook"},
+    "Operate": {
+        "serve": "serve.serve",
+        "status": "status.status",
+        "top": "top.top",
+        "doctor": "doctor.doctor",
+        "queue": "queue.app",
+        "config": "config.app",
+        "access": "access.app",
+        "service": "service.app",
+        "reembed": "reembed.reembed",
+        "demo": "demo.demo",
+        "dev": "dev.app",
+    },
+    "Keep safe": {
+        "backup": "backup.backup",
+        "restore": "restore.restore",
+        "export": "export.export",
+        "import": "import_.import_entries",
+        "migrate": "migrate.migrate",
+        "audit": "audit.app",
+    },
+}
+"""By heading and command: a module below `agentctx.cli` and its function, or its app with subcommands."""
+COMMANDS: Final = {name: target for commands in SECTIONS.values() for name, target in commands.items()}
+"""The same without headings."""
+_SYNONYMS: Final[Mapping[str, str]] = {
+    "save": "add remember store put write note memorize memorise record create new",
+    "forget": "delete del rm remove erase drop",
+    "search": "find recall ask query lookup grep",
+    "get": "show cat view read print",
+    "list": "ls all",
+    "edit": "update change modify set",
+    "connect": "setup install disconnect link",
+    "serve": "start run up daemon",
+    "service": "stop restart enable disable",
+    "status": "info health ps show",
+    "grant": "add allow give share",
+    "install": "start enable add",
+}
+"""By command or subcommand: what others call it."""
 EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "serve": (
         "agentctx serve",
@@ -95,63 +150,15 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
 """Examples by command, without the leading `agentctx`."""
 
 
-def _use_socket(ctx: typer.Context, value: Path | None) -> Path | None:
-    if value is not None:
-        ctx.obj = value
-    return value
+def sections(commands: Collection[str]) -> dict[str, list[str]]:
+    """Return these commands by heading."""
+    by_heading = {
+        heading: [name for name in names if name in commands] for heading, names in SECTIONS.items()
+    }
+    return {heading: names for heading, names in by_heading.items() if names}
 
 
-def _given(
-    socket: Annotated[
-        Path | None,
-        typer.Option(expose_value=False, callback=_use_socket, help="Socket of the daemon."),
-    ] = None,
-    json: Annotated[
-        bool,
-        typer.Option("--json", expose_value=False, help="Print an error as one JSON document on stderr."),
-    ] = False,
-) -> None:
-    """Declare the common options the way any command declares its own."""
-
-
-def complete_commands(group: TyperGroup, path: str = "agentctx") -> None:
-    """Add the common options, value names and examples to every command of the group."""
-    for name, command in group.commands.items():
-        own = f"{path} {name}"
-        if isinstance(command, TyperGroup):
-            complete_commands(command, own)
-            continue
-        present = {spelled for option in command.params for spelled in option.opts}
-        command.params += [option for option in _common() if not present & set(option.opts)]
-        for parameter in command.params:
-            _name_value(parameter)
-        if lines := EXAMPLES.get(own.removeprefix("agentctx ")):
-            command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def value_name(option: TyperOption) -> str:
-    """Return the placeholder of an option's value in help: its metavar, its choices, or the kind of value."""
-    if option.metavar:
-        return option.metavar
-    kind = str(option.display_type_rich(ctx=_CONTEXT)).strip("<>")
-    return _VALUES.get(kind.removesuffix(" range"), kind)
-
-
-def _name_value(parameter: Any) -> None:
-    if isinstance(parameter, TyperArgument):
-        parameter.display_type_rich = _nothing  # type: ignore[method-assign]  # the help would show the Python type
-    elif isinstance(parameter, TyperOption) and not parameter.is_flag:
-        parameter.metavar = value_name(parameter)
-
-
-def _nothing(ctx: object) -> str:  # noqa: ARG001 - typer's signature
-    return ""
-
-
-def _common() -> Iterator[TyperOption]:
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command()(_given)
-    return (each for each in typer.main.get_command(app).params if isinstance(each, TyperOption))
-
-
-_CONTEXT: Final[Any] = typer.Context(TyperGroup(name="agentctx"))
+def suggested(word: str, commands: Collection[str]) -> list[str]:
+    """Return the commands that go by this word elsewhere, else those that are spelt like it."""
+    known = [name for name in commands if word.lower() in _SYNONYMS.get(name, "").split()]
+    return known or ([] if word.startswith("-") else get_close_matches(word.lower(), commands))

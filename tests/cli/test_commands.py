@@ -7,10 +7,8 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from agentctx.cli.app import create_app
-from agentctx.cli.common_options import EXAMPLES
-
-ROOT: Any = typer.main.get_command(create_app())
+from agentctx.cli.app import create_app, run
+from agentctx.cli.commands import EXAMPLES, SECTIONS, sections
 
 
 def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -21,7 +19,7 @@ def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{path}{name}", command
 
 
-COMMANDS = dict(commands(ROOT))
+COMMANDS = dict(commands(create_app()))
 
 
 def help_of(command: Any) -> str:
@@ -63,3 +61,52 @@ def is_prefix(name: str, words: list[str]) -> bool:
 def test_choices_are_shown() -> None:
     assert "rule|definition|preference|fact|pattern|correction" in help_of(COMMANDS["save knowledge"])
     assert "distance|relevance" in help_of(COMMANDS["search"])
+
+
+def test_only_headings_with_commands_are_shown() -> None:
+    assert sections(["search", "wrap", "get"]) == {"Ask": ["search", "get", "wrap"]}
+
+
+def test_the_help_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-h"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Options", *SECTIONS]
+    assert not [line for line in lines[1:] if line.endswith("...")]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("add remember store", "agentctx save"),
+        ("delete rm remove", "agentctx forget"),
+        ("recall find ask query", "agentctx search"),
+        ("ls", "agentctx list"),
+        ("cat show", "agentctx get"),
+        ("update", "agentctx edit"),
+        ("start", "agentctx serve"),
+        ("stop", "agentctx service"),
+        ("serach", "agentctx search"),
+    ],
+)
+def test_a_synonym_is_suggested_and_not_run(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for word in words.split():
+        assert run([word, "x"]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said.startswith(f"Error: No such command '{word}'. Did you mean `{meant}`")
+        assert "reembed" not in said
+
+
+def test_subcommands_are_suggested_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for args, meant in {
+        "service start": "agentctx service install",
+        "access add": "agentctx access grant",
+        "queue show": "agentctx queue status",
+    }.items():
+        assert run(args.split()) == 2
+        assert f"Did you mean `{meant}`?" in capsys.readouterr().err
+    assert run(["frobnicate"]) == 2
+    assert "Did you mean" not in capsys.readouterr().err
