@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,15 +31,14 @@ from agentctx.screening.screener import create_screener
 from agentctx.service.audit import AuditTrail, audited
 from agentctx.service.audit_reader import AuditReader
 from agentctx.service.backup import Backups
-from agentctx.service.base import Service
+from agentctx.service.base import CurrentSettings, Service
 from agentctx.service.calls import composed
 from agentctx.service.entries import Entries
-from agentctx.service.file_states import FileStates, WithdrawnEntries
-from agentctx.service.forgetting import Forgetting
+from agentctx.service.file_states import FileStates
+from agentctx.service.forgetting import ForgetService
 from agentctx.service.guard_rules import AccessContext
 from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
-from agentctx.service.parts import Parts
 from agentctx.service.prover import Prover
 from agentctx.service.questions import Questions
 from agentctx.service.receipts import ReceiptLog
@@ -47,7 +46,7 @@ from agentctx.service.reembed import Reembed
 from agentctx.service.settler import Settler
 from agentctx.service.status import Status
 from agentctx.service.transfer import Transfer
-from agentctx.service.trust import Revoking
+from agentctx.service.trust import Revocations
 from agentctx.storage.base import Storage
 from agentctx.storage.migration import require_usable
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
@@ -77,44 +76,40 @@ class DaemonPaths:
         return self.data_dir / DATABASE_NAME
 
 
-@dataclass(slots=True, kw_only=True)
-class Core(Parts):
-    """The daemon without its socket: its components, and the service on top of them."""
+@dataclass(frozen=True, kw_only=True)
+class Core:
+    """The daemon without its socket: its services, and the components below them.
+
+    Events are sent to `telemetry`; `recorder` listens to it and keeps the totals. `lanes` is None if nothing
+    is embedded.
+    """
 
     data_dir: Path
-    backups: Backups = field(init=False)
-    prover: Prover = field(init=False)
-    withdrawn: WithdrawnEntries = field(init=False)
-    service: Service = field(init=False)
+    settings: CurrentSettings
+    storage: Storage
+    lanes: Lanes | None
+    rag: RAGService
+    calibrator: Calibrator
+    receipts: ReceiptLog
+    audit: AuditTrail
+    settler: Settler
+    telemetry: Telemetry
+    recorder: Recorder
+    refusals: Refusals
+    prover: Prover
+    file_states: FileStates
+    backups: Backups
+    service: Service
     """All operations, audited but without checks of grants, which `guard.guarded` adds."""
-
-    def __post_init__(self) -> None:
-        self.backups = Backups(self)
-        self.prover = Prover(self)
-        self.withdrawn = WithdrawnEntries(self)
-        questions = Questions(self)
-        operations = composed(
-            (
-                Entries(self),
-                Forgetting(self),
-                questions,
-                Injections(self, questions),
-                Transfer(self),
-                Status(self),
-                Reembed(self),
-                Examiner(self),
-                self.backups,
-                AuditReader(self),
-                Revoking(self),
-                FileStates(self),
-                Metrics(self, self.prover),
-            )
-        )
-        self.service = audited(operations, self.audit)
 
     def access_context(self, access: AccessControl) -> AccessContext:
         """Return the data that a caller's grants are checked against."""
         return AccessContext(access, self.storage.entries.namespace_of, self.receipts.find)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Use new settings. They may differ only in the keys that `reload.adopt` applies."""
+        self.rag.settings = settings.embedding.rag
+        self.settings.value = settings
 
 
 @asynccontextmanager
@@ -175,25 +170,68 @@ async def open_core(
                 screener=create_screener(settings.screening),
                 declared=settings.collections,
             )
+            rag = _rag(settings, storage, lanes, calibrator, reranker, telemetry)
+            audit = AuditTrail(storage.audit, settings.audit, clock=storage.clock)
+            current = CurrentSettings(settings)
+            refusals = Refusals(storage.clock)
+            prover = Prover(storage, lanes)
+            file_states = FileStates(storage.trust, settler, current, storage.clock)
+            questions = Questions(storage, stores, rag, receipts, redactor, current)
+            reembed = Reembed(storage, lanes)
+            backups = Backups(storage, settings, places.data_dir)
+            operations = composed(
+                (
+                    Entries(storage, stores, lanes, file_states, settler, telemetry),
+                    ForgetService(storage, stores, settings.backup, places.data_dir),
+                    questions,
+                    Injections(storage, rag, receipts, questions, current),
+                    Transfer(storage, stores, settler, telemetry),
+                    Status(
+                        storage=storage,
+                        lanes=lanes,
+                        reembed=reembed,
+                        calibrator=calibrator,
+                        refusals=refusals,
+                        recorder=recorder,
+                        settings=settings,
+                        data_dir=places.data_dir,
+                        socket=places.socket,
+                        not_serving=not_ready,
+                    ),
+                    reembed,
+                    Examiner(
+                        storage=storage,
+                        database=places.database,
+                        lanes=lanes,
+                        calibrator=calibrator,
+                        refusals=refusals,
+                        recorder=recorder,
+                        settings=current,
+                    ),
+                    backups,
+                    AuditReader(storage.audit, audit),
+                    Revocations(storage.trust, settler, redactor, storage.clock),
+                    file_states,
+                    Metrics(storage, lanes, prover, receipts, recorder, settings, places.database),
+                )
+            )
             yield Core(
                 data_dir=places.data_dir,
-                settings=settings,
+                settings=current,
                 storage=storage,
-                stores=stores,
-                rag=_rag(settings, storage, lanes, calibrator, reranker, telemetry),
+                lanes=lanes,
+                rag=rag,
                 calibrator=calibrator,
                 receipts=receipts,
-                audit=AuditTrail(storage.audit, settings.audit, clock=storage.clock),
-                redactor=redactor,
-                lanes=lanes,
-                clock=storage.clock,
-                socket=str(places.socket),
-                not_ready=not_ready,
-                database=places.database,
+                audit=audit,
+                settler=settler,
                 telemetry=telemetry,
                 recorder=recorder,
-                settler=settler,
-                refusals=Refusals(storage.clock),
+                refusals=refusals,
+                prover=prover,
+                file_states=file_states,
+                backups=backups,
+                service=audited(operations, audit),
             )
         finally:
             await storage.close()

@@ -280,7 +280,7 @@ class _Daemon:
         return background
 
     def _start_attending(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        health = Health(self.core.storage, self.core.lanes, self.core.prover.loop_lag)
+        health = Health(self.core.storage, self.core.lanes, self.core.recorder.loop_lag)
         database = LivenessProbe(health.check, WRITER_TIMEOUT_S)
         return [
             tasks.create_task(keep_alive(self.systemd, database, trouble=health.trouble), name="watchdog"),
@@ -309,7 +309,7 @@ class _Daemon:
             interval_s=self.settings.storage.sweep_interval_s,
             receipts=core.receipts,
             audit=core.audit,
-            withdrawn=core.withdrawn,
+            withdrawn=core.file_states,
             scrub=core.storage.scrub,
             leads=core.storage.upkeep.leads,
             recheck_table=core.lanes.recheck_table if core.lanes else None,

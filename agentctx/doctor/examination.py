@@ -14,59 +14,67 @@ from agentctx.doctor.database import Opened, judge_schema, repair_summary
 from agentctx.doctor.inner import InnerContext, Running, inner_checks, no_queue
 from agentctx.doctor.provider import Embedding, make_embedding
 from agentctx.doctor.runner import chosen, report, run_checks
+from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, SchemaForeign, StorageCorrupt, StorageFailed
-from agentctx.rag.calibrator import kept_calibration
+from agentctx.model_adapters.refusals import Refusals
+from agentctx.rag.calibrator import Calibrator, kept_calibration
 from agentctx.service.base import Examination
-from agentctx.service.parts import Parts
 from agentctx.service.prover import running_models
 from agentctx.service.status import without_context
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, open_storage, server_of
+from agentctx.telemetry.recorder import Recorder
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import CalibrationState, CheckResult, DoctorReply
 
 
-async def examine_own(parts: Parts, wanted: Examination, *, fix: bool) -> DoctorReply:
+async def examine_own(
+    wanted: Examination,
+    *,
+    fix: bool,
+    storage: Storage,
+    database: Path,
+    lanes: Lanes | None,
+    calibrator: Calibrator,
+    refusals: Refusals,
+    recorder: Recorder,
+    settings: Settings,
+) -> DoctorReply:
     """Examine the database and model that the daemon has open."""
-    checks = chosen(inner_checks(_inside(parts, offline=wanted.offline)), select(wanted.only))
-    return report(await run_checks(checks, fix=fix))
-
-
-def _inside(parts: Parts, *, offline: bool) -> InnerContext:
-    return InnerContext(
-        settings=parts.settings,
+    server, lane = server_of(settings), lanes.leading if lanes else None
+    inside = InnerContext(
+        settings=settings,
         opened=Opened(
-            path=parts.database,
-            storage=parts.storage,
-            opening=passed(f"{server_of(parts.settings) or parts.database}, open in the daemon"),
-            server=server_of(parts.settings),
+            path=database,
+            storage=storage,
+            opening=passed(f"{server or database}, open in the daemon"),
+            server=server,
             by_daemon=True,
         ),
         embedding=Embedding(
-            settings=parts.lanes.leading.settings if parts.lanes else parts.settings.embedding,
-            provider=parts.lanes.leading.provider if parts.lanes else None,
-            spending=parts.spending,
-            is_next=parts.lanes.has_moved if parts.lanes else False,
-            offline=offline,
+            settings=lane.settings if lane else settings.embedding,
+            provider=lane.provider if lane else None,
+            spending=lane.spending if lane else None,
+            is_next=lanes.has_moved if lanes else False,
+            offline=wanted.offline,
         ),
-        clock=parts.clock,
-        queue_trouble=_trouble(parts.queue),
-        recheck_table=parts.lanes.recheck_table if parts.lanes else no_queue,
-        calibration=parts.calibrator.state(parts.keeper.provider) if parts.keeper else None,
+        clock=storage.clock,
+        queue_trouble=_trouble(lane.queue) if lane else None,
+        recheck_table=lanes.recheck_table if lanes else no_queue,
+        calibration=calibrator.state(lane.provider) if lane else None,
         running=Running(
-            models=running_models(parts.lanes),
-            loop_lag=parts.recorder.loop_lag,
-            write_fault=parts.storage.files.fault,
-            captures_refused=parts.recorder.captures_refused,
-            without_context=without_context(parts.refusals),
+            models=running_models(lanes),
+            loop_lag=recorder.loop_lag,
+            write_fault=storage.files.fault,
+            captures_refused=recorder.captures_refused,
+            without_context=without_context(refusals),
         ),
     )
+    return report(await run_checks(chosen(inner_checks(inside), select(wanted.only)), fix=fix))
 
 
-def _trouble(queue: EmbeddingQueue | None) -> str | None:
-    if queue is None:
-        return None
+def _trouble(queue: EmbeddingQueue) -> str | None:
     status = queue.status()
     return None if status.state == "ok" else status.reason or status.state
 

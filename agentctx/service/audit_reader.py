@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from agentctx import wire
 from agentctx.errors import InvalidInput
+from agentctx.service.audit import AuditTrail
 from agentctx.service.base import Peer
-from agentctx.service.parts import PartsHolder
 from agentctx.service.views import audit_page, audit_verdict
-from agentctx.storage.audit import AuditQuery, Head, parse_head
+from agentctx.storage.audit import AuditQuery, AuditStorage, Head, parse_head
 
 
-class AuditReader(PartsHolder):
-    """The part of the service that reads the audit trail."""
+@dataclass(frozen=True)
+class AuditReader:
+    """Reads the audit trail, and verifies it."""
+
+    storage: AuditStorage
+    trail: AuditTrail
 
     async def audit(self, wanted: AuditQuery, peer: Peer) -> wire.AuditPage:  # noqa: ARG002
-        await self._parts.audit.flush()
-        rows = await self._parts.storage.audit.page(wanted)
+        await self.trail.flush()
+        rows = await self.storage.page(wanted)
         return audit_page(rows, limit=wanted.limit)
 
     async def verify_audit(self, request: wire.AuditVerifyRequest, peer: Peer) -> wire.AuditVerdict:  # noqa: ARG002
-        await self._parts.audit.flush()
-        return audit_verdict(await self._parts.storage.audit.verify(noted_head(request.head)))
+        await self.trail.flush()
+        return audit_verdict(await self.storage.verify(noted_head(request.head)))
 
 
 def noted_head(text: str | None) -> Head | None:

@@ -12,10 +12,9 @@ from typing import Final
 import structlog
 
 from agentctx import wire
-from agentctx.config.schema import BackupSettings
+from agentctx.config.schema import BackupSettings, Settings
 from agentctx.errors import AccessDenied, AgentctxError, DeadlineExceeded, StorageFailed
 from agentctx.service.base import Peer
-from agentctx.service.parts import PartsHolder
 from agentctx.storage.backups import (
     Backup,
     BackupRecord,
@@ -25,6 +24,7 @@ from agentctx.storage.backups import (
     scheduled_name,
     superseded,
 )
+from agentctx.storage.base import Storage
 from agentctx.storage.opening import server_of
 from agentctx.times import format_time
 
@@ -46,8 +46,13 @@ class BackupResult:
     removed: tuple[str, ...] = ()
 
 
-class Backups(PartsHolder):
-    """The part of the service for backups."""
+@dataclass(frozen=True)
+class Backups:
+    """Makes backups. `data_dir` has their record, and by default the folder with the files."""
+
+    storage: Storage
+    settings: Settings
+    data_dir: Path
 
     async def backup(self, request: wire.BackupRequest, peer: Peer) -> wire.BackupReply:
         if request.file is not None and peer.uid not in {0, os.geteuid()}:
@@ -60,13 +65,13 @@ class Backups(PartsHolder):
 
     async def keep_backing_up(self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
         """Make a backup whenever one is due, if an interval is set. Runs until cancelled."""
-        interval_ms = round(self._parts.settings.backup.interval_h * MS_PER_HOUR)
-        if interval_ms and (server := server_of(self._parts.settings)):
+        interval_ms = round(self.settings.backup.interval_h * MS_PER_HOUR)
+        if interval_ms and (server := server_of(self.settings)):
             log.warning("no_scheduled_backups", reason=f"the database is on a server, {server}")
             return
         while interval_ms:
-            now = self._parts.clock()
-            known = await asyncio.to_thread(known_backups, self._data_dir)
+            now = self.storage.clock()
+            known = await asyncio.to_thread(known_backups, self.data_dir)
             is_there = await asyncio.to_thread(last_exists, known)
             due = next_due(known, is_there=is_there, interval_ms=interval_ms, now=now)
             if due > now:
@@ -86,31 +91,27 @@ class Backups(PartsHolder):
         return True
 
     async def _make(self, target: Path | None) -> BackupResult:
-        folder = folder_of(self._parts.settings.backup, self._data_dir)
-        wanted = target or folder / scheduled_name(self._parts.clock())
+        folder = folder_of(self.settings.backup, self.data_dir)
+        wanted = target or folder / scheduled_name(self.storage.clock())
         try:
             if target is None:
                 await asyncio.to_thread(make_folder, folder)
-            backup = await self._parts.storage.backups.write(wanted)
+            backup = await self.storage.backups.write(wanted)
         except (DeadlineExceeded, StorageFailed) as error:
             if target is None:  # a path from the caller may be mistyped, and the caller gets the error
                 await asyncio.to_thread(self._note_failure, error)
             raise
-        await asyncio.to_thread(note_success, self._data_dir, backup)
+        await asyncio.to_thread(note_success, self.data_dir, backup)
         if target is not None:
             return BackupResult(backup)
-        removed = await asyncio.to_thread(remove_superseded, folder, self._parts.settings.backup.keep, backup)
+        removed = await asyncio.to_thread(remove_superseded, folder, self.settings.backup.keep, backup)
         return BackupResult(backup, tuple(removed))
 
     def _note_failure(self, error: AgentctxError) -> None:
         try:
-            record_failure(self._data_dir, error.message, self._parts.clock())
+            record_failure(self.data_dir, error.message, self.storage.clock())
         except (OSError, ValueError) as problem:
             log.warning("backup_not_recorded", reason=str(problem))
-
-    @property
-    def _data_dir(self) -> Path:
-        return self._parts.database.parent
 
 
 def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Protocol, TypeAlias
 from pydantic import Field
 
 from agentctx import wire
+from agentctx.config.schema import Settings
 from agentctx.errors import AgentctxError
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.entries import ExportSelection
@@ -33,6 +34,13 @@ Readable: TypeAlias = Callable[[str], bool]
 def every_namespace(namespace: str) -> bool:  # noqa: ARG001 - fits as `Readable`
     """Admit all namespaces."""
     return True
+
+
+@dataclass(slots=True)
+class CurrentSettings:
+    """The settings in effect; a reload replaces the value."""
+
+    value: Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from typing import Any
 
 from agentctx import wire
 from agentctx.access.turns import yield_turn
+from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import normalised
 from agentctx.service.base import MAX_PAGE, Listing, Peer, Readable, every_namespace
-from agentctx.service.file_states import given_back, withdrawn_ms
-from agentctx.service.parts import PartsHolder
+from agentctx.service.file_states import FileStates
+from agentctx.service.settler import Settler
 from agentctx.service.views import entry_view, save_result
+from agentctx.storage.base import Storage
 from agentctx.storage.ids import is_id
-from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
+from agentctx.storage.records import Change, Entry, IdempotencyKey, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.storage.versions import unknown_entry
-from agentctx.stores.base import SaveContext
+from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.stores.fields import check_namespace
+from agentctx.telemetry.base import Telemetry
 from agentctx.times import parse_time
 
 _ENVELOPE = frozenset(
@@ -35,8 +38,16 @@ WAIT_TIMEOUT_S = 30.0
 """How long a save with `wait` waits for its vectors before it replies `pending`."""
 
 
-class Entries(PartsHolder):
-    """The part of the service that saves, reads and changes entries."""
+@dataclass(frozen=True)
+class Entries:
+    """Saves, reads and changes entries. `lanes` is None if nothing is embedded."""
+
+    storage: Storage
+    stores: EntryStore
+    lanes: Lanes | None
+    file_states: FileStates
+    settler: Settler
+    telemetry: Telemetry
 
     async def save(
         self,
@@ -54,11 +65,11 @@ class Entries(PartsHolder):
         return [await saves[0]] if len(saves) == 1 else list(await asyncio.gather(*saves))
 
     async def edit(self, entry_id: str, request: wire.EditRequest, peer: Peer) -> wire.SaveResult:
-        with self._parts.telemetry.editing() as editing:
+        with self.telemetry.editing() as editing:
             changes = _explicit_fields(request, without=frozenset({"ttl", "if_version", "wait"}))
             if not changes and request.ttl is None:
                 raise InvalidInput("This edit changes nothing.", hint="Send at least one field to change.")
-            saved = await self._parts.stores.edit(
+            saved = await self.stores.edit(
                 entry_id,
                 changes,
                 if_version=request.if_version,
@@ -69,13 +80,13 @@ class Entries(PartsHolder):
         return await self._settled(saved, wait=request.wait is not None)
 
     async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> wire.EntryView:  # noqa: ARG002
-        return (await self._views([await self._parts.stores.get(entry_id, version)]))[0]
+        return (await self._views([await self.stores.get(entry_id, version)]))[0]
 
     async def list_entries(self, wanted: Listing, peer: Peer) -> wire.EntryPage:  # noqa: ARG002
         check_namespace(wanted.namespace)
         for collection in wanted.collections or ():
-            self._parts.stores.check_collection(collection)
-        now = self._parts.clock()
+            self.stores.check_collection(collection)
+        now = self.storage.clock()
         listed = Filter(
             namespace=wanted.namespace,
             collections=None if wanted.collections is None else tuple(wanted.collections),
@@ -91,13 +102,13 @@ class Entries(PartsHolder):
             with_withdrawn=wanted.withdrawn or wanted.marked or wanted.key is not None,
             only_marked=wanted.marked,
         )
-        entries, after = await self._parts.stores.list_entries(
+        entries, after = await self.stores.list_entries(
             listed, limit=wanted.limit, before=_place(wanted.cursor), with_content=wanted.with_content
         )
         return wire.EntryPage(entries=await self._views(entries), next=after)
 
     async def namespaces(self, peer: Peer, *, readable: Readable = every_namespace) -> wire.NamespaceList:  # noqa: ARG002
-        counts = await self._parts.storage.entries.count_by_namespace()
+        counts = await self.storage.entries.count_by_namespace()
         names = sorted(filter(readable, counts), key=lambda name: (-counts[name], name))
         listed = [wire.NamespaceCount(namespace=each, entries=counts[each]) for each in names[:MAX_PAGE]]
         return wire.NamespaceList(namespaces=listed, more=len(names) - len(listed))
@@ -110,14 +121,12 @@ class Entries(PartsHolder):
         limit: int,
         cursor: str | None = None,
     ) -> wire.VersionPage:
-        found, after = await self._parts.stores.history(entry_id, limit=limit, before=_position(cursor))
+        found, after = await self.stores.history(entry_id, limit=limit, before=_position(cursor))
         return wire.VersionPage(versions=await self._views(found), next=None if after is None else str(after))
 
     async def outcome(self, entry_id: str, request: wire.OutcomeRequest, peer: Peer) -> wire.SaveResult:
-        with self._parts.telemetry.editing() as editing:
-            saved = await self._parts.stores.record_outcome(
-                entry_id, success=request.success, principal=peer.uid
-            )
+        with self.telemetry.editing() as editing:
+            saved = await self.stores.record_outcome(entry_id, success=request.success, principal=peer.uid)
             editing.ended(saved.change.value)
         return save_result(saved)
 
@@ -138,12 +147,12 @@ class Entries(PartsHolder):
         )
         try:
             await self._check_sources(context, readable)
-            with self._parts.telemetry.saving() as saving:
+            with self.telemetry.saving() as saving:
                 values = {name: value for name, value in meaning.items() if name not in _ENVELOPE}
-                saved = await self._parts.stores.save_fields(request.collection, values, context)
+                saved = await self.stores.save_fields(request.collection, values, context)
                 saving.ended(request.collection, str(saved.change))
             if saved.quarantined:
-                saved = await given_back(self._parts, saved, request.namespace)
+                saved = await self.file_states.give_back(saved, request.namespace)
             return await self._settled(saved, wait=request.wait is not None)
         except AgentctxError as error:
             return error
@@ -160,35 +169,33 @@ class Entries(PartsHolder):
                 )
             if context.origin == "capture":  # what a reply was made of may be gone when the reply ends
                 continue
-            namespace = await self._parts.storage.entries.namespace_of(source)
+            namespace = await self.storage.entries.namespace_of(source)
             if namespace is None or not readable(namespace):
                 raise unknown_entry(source)
 
     async def _settled(self, saved: Saved, *, wait: bool) -> wire.SaveResult:
         reply = save_result(saved)
         if saved.change is not Change.NONE:
-            self._parts.telemetry.flagged(saved.flags)
+            self.telemetry.flagged(saved.flags)
         if saved.quarantined:
-            self._parts.settler.notify()
-        if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
+            self.settler.notify()
+        if not (wait and self.lanes is not None and reply.embedding == "pending"):
             return reply
         if saved.jobs:
+            lane = self.lanes.leading  # a save does not wait for a space being built
             async with yield_turn():
-                await self._parts.queue.wait_settled(self._awaited_jobs(saved.jobs), WAIT_TIMEOUT_S)
-        entry = await self._parts.stores.get(reply.id)
+                await lane.queue.wait_settled(
+                    [job.id for job in saved.jobs if job.space == lane.space], WAIT_TIMEOUT_S
+                )
+        entry = await self.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
 
     async def _views(self, entries: Sequence[Entry]) -> list[wire.EntryView]:
-        known = await self._parts.storage.trust.provenance([entry.id for entry in entries])
-        kept_ms = withdrawn_ms(self._parts.settings)
+        known = await self.storage.trust.provenance([entry.id for entry in entries])
+        kept_ms = self.file_states.kept_ms
         return [
             entry_view(entry, known.get(entry.id, NO_PROVENANCE), withdrawn_ms=kept_ms) for entry in entries
         ]
-
-    def _awaited_jobs(self, jobs: Iterable[Job]) -> list[int]:
-        """Return the ids of the answering model's jobs; a save does not wait for a space being built."""
-        lanes = self._parts.lanes
-        return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
 
 def _explicit_fields(

@@ -19,13 +19,14 @@ from agentctx.config.schema import BackupSettings
 from agentctx.errors import AgentctxError, NotFound
 from agentctx.service.backup import MS_PER_HOUR, folder_of
 from agentctx.service.base import Peer
-from agentctx.service.parts import PartsHolder
 from agentctx.storage.audit import FORGET, Event
 from agentctx.storage.backups import superseded
+from agentctx.storage.base import Storage
 from agentctx.storage.ids import first_id
 from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
+from agentctx.stores.base import EntryStore
 from agentctx.stores.copies import copies_among
 from agentctx.stores.fields import check_namespace
 from agentctx.times import format_time
@@ -50,14 +51,20 @@ class BackupCopies:
     """When newer backups will have replaced the last of them; None if that never happens automatically."""
 
 
-class Forgetting(PartsHolder):
-    """The part of the service that forgets entries."""
+@dataclass(frozen=True)
+class ForgetService:
+    """Forgets entries, and says where their text may still be. `data_dir` may have backups of it."""
+
+    storage: Storage
+    stores: EntryStore
+    settings: BackupSettings
+    data_dir: Path
 
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
     ) -> wire.ForgetReply:
         parts, copies = await self._related(entry_id)
-        removed = await self._parts.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
+        removed = await self.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
         gone = [copy for copy in copies if await self._is_removed(copy, peer)] if with_copies else []
         return wire.ForgetReply(
             id=entry_id,
@@ -69,15 +76,14 @@ class Forgetting(PartsHolder):
         )
 
     async def forget_all(self, namespace: str, peer: Peer, *, dry_run: bool = False) -> wire.ForgetAllReply:
-        storage = self._parts.storage
-        count = await storage.search.count_entries(check_namespace(namespace))
+        count = await self.storage.search.count_entries(check_namespace(namespace))
         if count and not dry_run:
             detail = {"entries": count}
-            await storage.audit.add(
+            await self.storage.audit.add(
                 [Event(kind=FORGET, principal=peer.uid, namespace=namespace, detail=detail)]
             )
             async with yield_turn():
-                await self._forget_in_steps(namespace, count, until=first_id(self._parts.clock() + 1))
+                await self._forget_in_steps(namespace, count, until=first_id(self.storage.clock() + 1))
         return wire.ForgetAllReply(
             namespace=namespace, entries=count, dry_run=dry_run, **await self._elsewhere()
         )
@@ -86,7 +92,7 @@ class Forgetting(PartsHolder):
         """Forget at least `count` entries and those with ids below `until`, if there are, and give way to
         others for as long as each step took. What is saved meanwhile has later ids.
         """
-        after, entries = "", self._parts.storage.entries
+        after, entries = "", self.storage.entries
         while count > 0 or after < until:
             began = time.monotonic()
             if not (ids := await entries.ids_of(namespace, after=after, limit=FORGOTTEN_AT_ONCE)):
@@ -97,27 +103,25 @@ class Forgetting(PartsHolder):
 
     async def _forget_unaudited(self, entry_id: str) -> None:
         with suppress(NotFound):  # another task removed it first, or it has expired
-            await self._parts.storage.entries.delete(entry_id, is_audited=False)
+            await self.storage.entries.delete(entry_id, is_audited=False)
 
     async def _elsewhere(self) -> dict[str, Any]:
         """Return where forgotten text may still be, as fields of a reply."""
-        held = await asyncio.to_thread(
-            backup_copies, self._parts.settings.backup, self._parts.database.parent, now=self._parts.clock()
-        )
+        held = await asyncio.to_thread(backup_copies, self.settings, self.data_dir, now=self.storage.clock())
         return {
             "backups": held.files,
             "backups_oldest": None if held.oldest is None else format_time(held.oldest),
             "backups_until": None if held.until is None else format_time(held.until),
-            "remains": list(self._parts.storage.upkeep.remains),
+            "remains": list(self.storage.upkeep.remains),
         }
 
     async def rewrite(self, peer: Peer) -> wire.RewriteReply:  # noqa: ARG002 - it is in the audit trail
-        return wire.RewriteReply(remains=list(await self._parts.storage.upkeep.rewrite()))
+        return wire.RewriteReply(remains=list(await self.storage.upkeep.rewrite()))
 
     async def _related(self, entry_id: str) -> tuple[list[str], list[str]]:
         """Find the other parts of its turn, and captured replies that repeat it; none if the search fails."""
         try:
-            entry = await self._parts.storage.entries.get(entry_id)
+            entry = await self.storage.entries.get(entry_id)
             return ([], []) if entry is None else (await self._of_turn(entry), await self._captured(entry))
         except AgentctxError as error:
             log.warning("copies_not_looked_for", code=error.code, reason=error.message)
@@ -128,7 +132,7 @@ class Forgetting(PartsHolder):
         if not (turn := entry.attributes.get("turn")):
             return []
         wanted = Filter(namespace=entry.namespace, collections=("observation",), session=entry.session)
-        page = partial(self._parts.storage.entries.list_entries, wanted, limit=PAGE, with_content=False)
+        page = partial(self.storage.entries.list_entries, wanted, limit=PAGE, with_content=False)
         entries, before = await page()
         while before is not None:
             more, before = await page(before=before)
@@ -136,7 +140,7 @@ class Forgetting(PartsHolder):
         return [each.id for each in entries if each.attributes.get("turn") == turn and each.id != entry.id]
 
     async def _captured(self, entry: Entry) -> list[str]:
-        storage = self._parts.storage
+        storage = self.storage
         wanted = Filter(namespace=entry.namespace, collections=("observation",))
         hits = (await storage.search.by_words(entry.content, wanted, MAX_INSPECTED)).hits
         found = await storage.search.resolve([hit.chunk for hit in hits], wanted)
@@ -147,7 +151,7 @@ class Forgetting(PartsHolder):
 
     async def _is_removed(self, entry_id: str, peer: Peer) -> bool:
         try:
-            await self._parts.stores.delete(entry_id, principal=peer.uid)
+            await self.stores.delete(entry_id, principal=peer.uid)
         except NotFound:
             return False  # another task removed it first
         return True

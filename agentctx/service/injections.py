@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agentctx import wire
 from agentctx.rag.explain import (
@@ -19,32 +19,36 @@ from agentctx.rag.explain import (
 from agentctx.rag.question import Question, allowed
 from agentctx.rag.ranking import ranking_text, words_of
 from agentctx.rag.relevance import Gate
+from agentctx.rag.service import RAGService
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import QuestionWords
-from agentctx.service.base import Peer
+from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.guard_rules import no_receipt
-from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.questions import Questions
-from agentctx.service.receipts import figures
+from agentctx.service.receipts import ReceiptLog, figures
 from agentctx.service.views import explained, injection_summary, injection_view
+from agentctx.storage.base import Storage
 from agentctx.storage.injections import Visible, everything
 from agentctx.storage.records import Entry
 from agentctx.storage.trust import NO_PROVENANCE
 
 
-class Injections(PartsHolder):
-    """The part of the service for injections: questions whose answers go into LLM calls."""
+@dataclass(frozen=True)
+class Injections:
+    """Shows what went into LLM calls, and why."""
 
-    def __init__(self, parts: Parts, questions: Questions) -> None:
-        super().__init__(parts)
-        self._questions = questions
+    storage: Storage
+    rag: RAGService
+    receipts: ReceiptLog
+    questions: Questions
+    settings: CurrentSettings
 
     async def injection(self, injection_id: str, peer: Peer) -> wire.InjectionView:  # noqa: ARG002
-        receipt = await self._parts.receipts.find(injection_id)
+        receipt = await self.receipts.find(injection_id)
         if receipt is None:
             raise no_receipt(injection_id)
         ids = {figures.entry for figures in receipt.candidates}
-        found = {entry_id: await self._parts.storage.entries.get(entry_id) for entry_id in ids}
+        found = {entry_id: await self.storage.entries.get(entry_id) for entry_id in ids}
         return injection_view(receipt, {entry.id: entry for entry in found.values() if entry})
 
     async def injections(
@@ -54,43 +58,42 @@ class Injections(PartsHolder):
         *,
         visible: Visible = everything,
     ) -> wire.InjectionList:
-        receipts = await self._parts.receipts.last(limit, visible)
+        receipts = await self.receipts.last(limit, visible)
         return wire.InjectionList(injections=[injection_summary(receipt) for receipt in receipts])
 
     async def explain(self, request: wire.ExplainRequest, peer: Peer) -> wire.ExplainReply:
         request = replace(request, position=request.position or "tail")
-        question = await self._questions.asked(request, peer)
-        entry = await self._parts.storage.entries.get(request.entry)
+        question = await self.questions.asked(request, peer)
+        entry = await self.storage.entries.get(request.entry)
         if entry is None:
             return explained(request.entry, await self._gone(request.entry))
-        known = (await self._parts.storage.trust.provenance([entry.id])).get(entry.id, NO_PROVENANCE)
+        known = (await self.storage.trust.provenance([entry.id])).get(entry.id, NO_PROVENANCE)
         if known.quarantined:
             return explained(entry.id, quarantined(entry.id, known.quarantined))
         if known.file_state and known.file_state.state == "withdrawn":
             return explained(entry.id, withdrawn(known.file_state.reason))
         if verdict := filtered_out(entry, allowed(question).wanted, question.also):
             return explained(entry.id, verdict)
-        if verdict := not_asked(question, is_on=self._parts.settings.embedding.rag.enabled):
+        if verdict := not_asked(question, is_on=self.settings.value.embedding.rag.enabled):
             return explained(entry.id, verdict)
-        return await self._explained(entry, question, self._questions.budget(request))
+        return await self._explained(entry, question, self.questions.budget(request))
 
     async def _gone(self, entry_id: str) -> Explanation:
-        if await self._parts.storage.injections.expired(entry_id):
+        if await self.storage.injections.expired(entry_id):
             return Explanation("expired", "it has expired")
         return Explanation("not_found", "no entry has this id: it was never saved here, or it was forgotten")
 
     async def _explained(self, entry: Entry, question: Question, budget_tokens: int) -> wire.ExplainReply:
-        rag, storage = self._parts.rag, self._parts.storage
-        context = await rag.context(question, budget_tokens=budget_tokens)
+        context = await self.rag.context(question, budget_tokens=budget_tokens)
         home = replace(question, wanted=replace(question.wanted, namespace=entry.namespace), also=())
-        where = await rag.places(home, entry.id)
+        where = await self.rag.places(home, entry.id)
         mine = [each for each in context.considered if each.candidate.entry == entry.id]
         best = best_of(mine)
         if best is None:
             return explained(
                 entry.id, explain_not_found(entry, where, context.degraded, question.also), where
             )
-        found = await storage.search.resolve([best.candidate.chunk], allowed(home).wanted)
+        found = await self.storage.search.resolve([best.candidate.chunk], allowed(home).wanted)
         texts = words_of(ranking_text(found[best.candidate.chunk])) if found else []
         words = QuestionWords(question.text).match(texts)
         rank = _rank(context.considered, best)
@@ -105,7 +108,7 @@ class Injections(PartsHolder):
         )
 
     def _verdict(self, best: Considered, rank: int, question: Question, gate: Gate | None) -> Explanation:
-        share = self._parts.settings.embedding.rag.max_per_entry
+        share = self.settings.value.embedding.rag.max_per_entry
         return explain_fate(best, fused_rank=rank, limit=question.limit, gate=gate, share=share)
 
 

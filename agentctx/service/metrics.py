@@ -6,20 +6,25 @@ import asyncio
 import os
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
 from agentctx import __version__
 from agentctx.config.schema import Settings
+from agentctx.embedding_providers.spending import Spending
+from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.host.process_memory import resident_bytes
 from agentctx.service.backup import known_backups
-from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.prover import Prover
+from agentctx.service.receipts import ReceiptLog
+from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, server_of
 from agentctx.telemetry import metrics
 from agentctx.telemetry.metrics import Labels, Metric, Samples
+from agentctx.telemetry.recorder import Recorder
 
 _SLOT_STATES = ("used", "dead", "spare")
 _PROVED = (
@@ -35,33 +40,38 @@ _SPENT = (metrics.TOKENS_SENT, metrics.USD_SPENT, metrics.USD_TODAY, metrics.USD
 log = structlog.get_logger("agentctx.metrics")
 
 
-class Metrics(PartsHolder):
-    """The part of the service for Prometheus; `prover` provides the results of background checks."""
+@dataclass(frozen=True)
+class Metrics:
+    """Metrics for Prometheus; `prover` provides the results of background checks."""
 
-    def __init__(self, parts: Parts, prover: Prover) -> None:
-        super().__init__(parts)
-        self._prover = prover
+    storage: Storage
+    lanes: Lanes | None
+    prover: Prover
+    receipts: ReceiptLog
+    recorder: Recorder
+    settings: Settings
+    database: Path
 
     async def metrics(self) -> bytes:
         """Return the text format, version 0.0.4, even if the database cannot be read."""
         samples: Samples = {
-            **self._parts.recorder.samples(),
+            **self.recorder.samples(),
             **_plain({**await self._queue_depth(), **self._embedding(), **self._process()}),
             **self._proof_results(),
-            **_plain(file_sizes(self._parts.database)),
-            **_plain(await asyncio.to_thread(_backups, self._parts.settings, self._parts.database.parent)),
+            **_plain(file_sizes(self.database)),
+            **_plain(await asyncio.to_thread(_backups, self.settings, self.database.parent)),
             metrics.BUILD: {(__version__, platform.python_version(), offline_storage().version): 1.0},
         }
         return await asyncio.to_thread(_exposition, samples)
 
     async def _queue_depth(self) -> Mapping[Metric, float]:
         try:
-            depth = await self._parts.storage.jobs.depth()
-            quarantined = await self._parts.storage.trust.quarantined()
+            depth = await self.storage.jobs.depth()
+            quarantined = await self.storage.trust.quarantined()
         except (StorageFailed, DeadlineExceeded) as error:
             log.warning("queue_not_readable", code=error.code, problem=error.message)
             return {metrics.DATABASE_READABLE: 0.0}
-        age_ms = 0 if depth.oldest is None else max(0, self._parts.clock() - depth.oldest)
+        age_ms = 0 if depth.oldest is None else max(0, self.storage.clock() - depth.oldest)
         return {
             metrics.DATABASE_READABLE: 1.0,
             metrics.QUEUE_PENDING: depth.pending,
@@ -71,44 +81,36 @@ class Metrics(PartsHolder):
         }
 
     def _embedding(self) -> Mapping[Metric, float]:
-        queue, keeper = self._parts.queue, self._parts.keeper
-        if queue is None or keeper is None:
+        if self.lanes is None:
             return {metrics.EMBEDDINGS_READY: 0.0}
-        status = queue.status()
+        keeper, status = self.lanes.leading.keeper, self.lanes.leading.queue.status()
         return {
             metrics.EMBEDDINGS_READY: float(keeper.searched is not None),
             metrics.VECTORS_STORED: status.embedded,
             metrics.VECTORS_STALE: status.stale,
             metrics.JOBS_BURIED: status.buried,
             metrics.EMBED_CPU: keeper.cpu_seconds,
-            **self._spent(),
+            **_spent(self.lanes.leading.spending),
         }
-
-    def _spent(self) -> Mapping[Metric, float]:
-        spending = self._parts.spending
-        if spending is None:
-            return dict.fromkeys(_SPENT, 0.0)
-        spent, today = spending.since_start, spending.today()
-        return dict(zip(_SPENT, (spent.tokens, spent.usd, today.usd, spending.cap_usd), strict=True))
 
     def _process(self) -> Mapping[Metric, float]:
         times = os.times()
         return {
             metrics.RESIDENT: resident_bytes(),
             metrics.CPU: times.user + times.system,
-            metrics.STARTED: self._parts.recorder.started,
-            metrics.RECEIPTS_DROPPED: self._parts.receipts.dropped,
-            metrics.CHECKSUM_FAILURES: self._parts.storage.scrub.failures,
-            metrics.DATABASE_WRITABLE: float(self._parts.storage.files.fault is None),
-            metrics.LOOP_LAG_WORST: self._parts.recorder.loop_lag.worst_s,
+            metrics.STARTED: self.recorder.started,
+            metrics.RECEIPTS_DROPPED: self.receipts.dropped,
+            metrics.CHECKSUM_FAILURES: self.storage.scrub.failures,
+            metrics.DATABASE_WRITABLE: float(self.storage.files.fault is None),
+            metrics.LOOP_LAG_WORST: self.recorder.loop_lag.worst_s,
         }
 
     def _proof_results(self) -> Samples:
         """Return the results of background checks; no sample before the first check."""
         samples: dict[Metric, dict[Labels, float]] = {metric: {} for metric in _PROVED}
-        if (slots := self._prover.slot_count) is not None:
+        if (slots := self.prover.slot_count) is not None:
             samples[metrics.VECTOR_SLOTS] = {(state,): getattr(slots, state) for state in _SLOT_STATES}
-        if (proof := self._prover.latest_proof) is not None:
+        if (proof := self.prover.latest_proof) is not None:
             asked = proof.retrieval
             samples[metrics.PROVED_AT] = {(): proof.at / 1_000}
             samples[metrics.INVARIANT_VIOLATIONS] = {(): proof.violations}
@@ -117,6 +119,13 @@ class Metrics(PartsHolder):
             lost_words, lost_vectors = len(asked.lost_words), len(asked.lost_vectors)
             samples[metrics.CANARIES_LOST] = {("words",): lost_words, ("vectors",): lost_vectors}
         return samples
+
+
+def _spent(spending: Spending | None) -> Mapping[Metric, float]:
+    if spending is None:
+        return dict.fromkeys(_SPENT, 0.0)
+    spent, today = spending.since_start, spending.today()
+    return dict(zip(_SPENT, (spent.tokens, spent.usd, today.usd, spending.cap_usd), strict=True))
 
 
 def file_sizes(database: Path) -> Mapping[Metric, float]:

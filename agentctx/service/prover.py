@@ -12,12 +12,10 @@ import structlog
 
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.service.parts import Parts, PartsHolder
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import Canary, SlotCount, SpaceVectors
 from agentctx.storage.records import SpaceState
 from agentctx.storage.search import Filter, NearestChunk
-from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.wording import counted
 
 log = structlog.get_logger("agentctx.prover")
@@ -62,21 +60,14 @@ class Proof:
         return self.violations, self.mismatches, len(retrieval.lost_words), len(retrieval.lost_vectors)
 
 
-class Prover(PartsHolder):
-    """The part of the service that checks the daemon itself.
+class Prover:
+    """Checks the daemon itself. `latest_proof` and `slot_count` are None until the first check."""
 
-    `latest_proof` and `slot_count` are None until the first check.
-    """
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
+    def __init__(self, storage: Storage, lanes: Lanes | None) -> None:
+        self._storage = storage
+        self._lanes = lanes
         self.latest_proof: Proof | None = None
         self.slot_count: SlotCount | None = None
-
-    @property
-    def loop_lag(self) -> LoopLag:
-        """The recent delays of the event loop."""
-        return self._parts.recorder.loop_lag
 
     async def prove(self) -> Proof:
         """Run all checks now.
@@ -84,12 +75,12 @@ class Prover(PartsHolder):
         Raises:
             DeadlineExceeded, StorageFailed: the database could not be read.
         """
-        storage = self._parts.storage
+        storage = self._storage
         census = await storage.upkeep.census()
         found = await storage.proofs.vectors_by_space()
-        mismatches = [*stale_spaces(found), *wrong_models(found, running_models(self._parts.lanes))]
+        mismatches = [*stale_spaces(found), *wrong_models(found, running_models(self._lanes))]
         proof = Proof(
-            at=self._parts.clock(),
+            at=self._storage.clock(),
             violations=census.violations,
             mismatches=len(mismatches),
             retrieval=await retrieve_canaries(storage),
@@ -108,7 +99,7 @@ class Prover(PartsHolder):
         while True:
             before, began = self.latest_proof, elapsed()
             try:
-                if await self._parts.storage.upkeep.leads("prove"):
+                if await self._storage.upkeep.leads("prove"):
                     proof = await self.prove()
                     if before is None or proof.found != before.found:
                         _log_proof(proof)
@@ -118,7 +109,7 @@ class Prover(PartsHolder):
 
     async def keep_packed(self, sleep: Sleep = asyncio.sleep) -> None:
         """Pack the tables of vectors whenever too many slots are dead. Runs until cancelled."""
-        slots = self._parts.storage.slots
+        slots = self._storage.slots
         while True:
             try:
                 while await slots.step():

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agentctx import wire
 from agentctx.errors import InvalidInput, TooLarge
 from agentctx.names import normalised
 from agentctx.rag.question import Context, Question
-from agentctx.service.base import Peer
-from agentctx.service.parts import PartsHolder
-from agentctx.service.receipts import make_receipt, question_hash
+from agentctx.rag.service import RAGService
+from agentctx.redaction.redactor import Redactor
+from agentctx.service.base import CurrentSettings, Peer
+from agentctx.service.receipts import ReceiptLog, make_receipt, question_hash
 from agentctx.service.views import passage
+from agentctx.storage.base import Storage
 from agentctx.storage.injections import Receipt
 from agentctx.storage.search import Filter
+from agentctx.stores.base import EntryStore
 from agentctx.stores.fields import check_namespace
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
@@ -25,11 +28,19 @@ MEANING_SHARE = 0.75
 """Share of an injection's deadline for vector search; the rest is left for keyword search and the reply."""
 
 
-class Questions(PartsHolder):
-    """The part of the service that answers questions."""
+@dataclass(frozen=True)
+class Questions:
+    """Answers questions: passages for a search, or the block for an LLM call, which leaves a receipt."""
+
+    storage: Storage
+    stores: EntryStore
+    rag: RAGService
+    receipts: ReceiptLog
+    redactor: Redactor
+    settings: CurrentSettings
 
     async def search(self, request: wire.SearchRequest, peer: Peer) -> wire.SearchReply:  # noqa: ARG002
-        answer = await self._parts.rag.retrieve(self._question(request))
+        answer = await self.rag.retrieve(self._question(request))
         return wire.SearchReply(
             results=[passage(hit) for hit in answer.hits], degraded=answer.degraded, rerank=answer.rerank
         )
@@ -38,7 +49,7 @@ class Questions(PartsHolder):
         if not request.conversation or request.position is None:
             return await self._answered(request, peer)
         conversation = self._name(request.conversation) or ""
-        async with self._parts.receipts.serialize(conversation, peer.uid):
+        async with self.receipts.serialize(conversation, peer.uid):
             return await self._answered(request, peer)
 
     async def _answered(self, request: wire.ContextRequest, peer: Peer) -> wire.ContextReply:
@@ -47,8 +58,8 @@ class Questions(PartsHolder):
         injection_id = None
         if request.position is not None:
             took_s = time.perf_counter() - started
-            injection_id = self._parts.receipts.new_id()
-            self._parts.receipts.add(await self._receipt(injection_id, request, context, peer, took_s))
+            injection_id = self.receipts.new_id()
+            self.receipts.add(await self._receipt(injection_id, request, context, peer, took_s))
         return wire.ContextReply(
             block=context.block,
             tokens=context.tokens,
@@ -60,9 +71,9 @@ class Questions(PartsHolder):
 
     async def _context(self, request: wire.ContextRequest, peer: Peer) -> Context:
         question, budget_tokens = await self.asked(request, peer), self.budget(request)
-        if not self._parts.settings.embedding.rag.enabled:
+        if not self.settings.value.embedding.rag.enabled:
             return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
-        return await self._parts.rag.context(question, budget_tokens=budget_tokens)
+        return await self.rag.context(question, budget_tokens=budget_tokens)
 
     async def asked(self, request: wire.ContextRequest, peer: Peer) -> Question:
         """Build the question of a context request, with what its conversation has. Raises `InvalidInput`."""
@@ -70,13 +81,13 @@ class Questions(PartsHolder):
         if not request.conversation or request.restarted:
             return question
         conversation = self._name(request.conversation) or ""
-        chunks, restarted = await self._parts.receipts.injected_in(conversation, peer.uid)
+        chunks, restarted = await self.receipts.injected_in(conversation, peer.uid)
         present = [*question.present, *(await self._texts(chunks, question) if chunks else ())]
         return replace(question, present=present, own=(conversation, restarted))
 
     async def _texts(self, chunks: Sequence[int], question: Question) -> list[str]:
         """Return the texts of chunks that are still unchanged."""
-        search, namespaces = self._parts.storage.search, [each.namespace for each in question.filters]
+        search, namespaces = self.storage.search, [each.namespace for each in question.filters]
         found = [await search.resolve(chunks, Filter(namespace=namespace)) for namespace in namespaces]
         return [each.content for resolved in found for each in resolved.values()]
 
@@ -84,11 +95,11 @@ class Questions(PartsHolder):
         self, injection_id: str, request: wire.ContextRequest, context: Context, peer: Peer, took_s: float
     ) -> Receipt:
         assert request.position is not None  # noqa: S101 - checked by the caller
-        stores_prompts = self._parts.settings.injection.store_prompts
+        stores_prompts = self.settings.value.injection.store_prompts
         return make_receipt(
             context,
             id=injection_id,
-            created=self._parts.clock(),
+            created=self.storage.clock(),
             namespaces=request.asked,
             session=self._name(request.session) or "",
             conversation=self._name(request.conversation) or "",
@@ -96,8 +107,8 @@ class Questions(PartsHolder):
             principal=peer.uid,
             restarted=bool(request.restarted),
             position=request.position,
-            question_hash=question_hash(request.query, await self._parts.rag.secret()),
-            question=self._parts.redactor(request.query).text if stores_prompts else None,
+            question_hash=question_hash(request.query, await self.rag.secret()),
+            question=self.redactor(request.query).text if stores_prompts else None,
             budget_tokens=self.budget(request),
             took_s=took_s,
         )
@@ -107,10 +118,10 @@ class Questions(PartsHolder):
         budget = request.budget_tokens
         if budget is not None and budget <= 0:
             raise InvalidInput(f"Invalid budget_tokens {budget}.", hint="Use a positive number.")
-        return budget or self._parts.settings.embedding.rag.budget_tokens
+        return budget or self.settings.value.embedding.rag.budget_tokens
 
     def _question(self, request: wire.SearchRequest) -> Question:
-        limits, rag = self._parts.settings.limits, self._parts.settings.embedding.rag
+        limits, rag = self.settings.value.limits, self.settings.value.embedding.rag
         if len(request.query) > limits.max_query_chars:
             maximum = limits.max_query_chars
             raise TooLarge(f"The question has {len(request.query)} characters; the limit is {maximum}.")
@@ -127,7 +138,7 @@ class Questions(PartsHolder):
             )
         return Question(
             # The provider sees the question. Redacted parts could not match anyway: entries are redacted too.
-            text=self._parts.redactor(request.query).text,
+            text=self.redactor(request.query).text,
             wanted=self._filter(request),
             also=request.asked[1:],
             limit=limit,
@@ -136,7 +147,7 @@ class Questions(PartsHolder):
         )
 
     def _context_question(self, request: wire.ContextRequest, peer: Peer) -> Question:
-        maximum = self._parts.settings.limits.max_present_chars
+        maximum = self.settings.value.limits.max_present_chars
         present = request.present or []
         if (size := sum(map(len, present))) > maximum:
             raise TooLarge(
@@ -152,16 +163,16 @@ class Questions(PartsHolder):
         )
         if request.position is None:
             return question
-        deadline_s = MEANING_SHARE * self._parts.settings.injection.deadline_ms / 1_000
+        deadline_s = MEANING_SHARE * self.settings.value.injection.deadline_ms / 1_000
         return replace(question, deadline_s=deadline_s)
 
     def _name(self, name: str | None) -> str | None:
         """Redact the name of a session or an agent as a save does."""
-        return redact_name(name, self._parts.redactor)[0]
+        return redact_name(name, self.redactor)[0]
 
     def _filter(self, request: wire.SearchRequest) -> Filter:
-        stores, now = self._parts.stores, self._parts.clock()
-        collections = tuple(request.collections or self._parts.settings.embedding.rag.collections)
+        stores, now = self.stores, self.storage.clock()
+        collections = tuple(request.collections or self.settings.value.embedding.rag.collections)
         for collection in collections:
             stores.check_collection(collection)
         return Filter(

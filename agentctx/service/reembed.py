@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agentctx import wire
 from agentctx.embedding_providers.prices import format_usd
@@ -11,20 +11,24 @@ from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import FILLING
 from agentctx.errors import NotFound
 from agentctx.service.base import Peer
-from agentctx.service.parts import Parts, PartsHolder
+from agentctx.storage.base import Storage
 from agentctx.storage.records import Space
 
 NOT_RUNNING = "not configured"
 
 
-class Reembed(PartsHolder):
-    """The part of the service that changes the model."""
+@dataclass(frozen=True)
+class Reembed:
+    """Changes the model. `lanes` is None if nothing is embedded."""
+
+    storage: Storage
+    lanes: Lanes | None
 
     async def reembed_status(self, peer: Peer) -> wire.ReembedReply:  # noqa: ARG002
-        return await reembed_reply(self._parts)
+        return await self._reply()
 
     async def reembed(self, action: wire.ReembedAction, peer: Peer) -> wire.ReembedReply:  # noqa: ARG002
-        lanes = self._parts.lanes
+        lanes = self.lanes
         if lanes is None:
             raise NotFound("No model is configured.", hint="Set embedding.provider in the config.")
         deeds = {
@@ -34,37 +38,35 @@ class Reembed(PartsHolder):
             "retire": lanes.retire,
         }
         await deeds[action]()
-        return await reembed_reply(self._parts)
+        return await self._reply()
 
+    async def summary(self) -> wire.ReembedReply | None:
+        """Return the progress, or None if there is no second model."""
+        lanes = self.lanes
+        if lanes is None or not (await lanes.beside() or lanes.has_moved or lanes.is_dropped_next):
+            return None
+        return await self._reply()
 
-async def reembed_summary(parts: Parts) -> wire.ReembedReply | None:
-    """Return `reembed_reply`, or None if there is no second model."""
-    lanes = parts.lanes
-    if lanes is None or not (await lanes.beside() or lanes.has_moved or lanes.is_dropped_next):
-        return None
-    return await reembed_reply(parts)
-
-
-async def reembed_reply(parts: Parts) -> wire.ReembedReply:
-    """Describe the model beside the answering one; stage `off` if there is none."""
-    lanes = parts.lanes
-    if lanes is None:
-        return wire.ReembedReply(stage="off", answering=None, beside=None)
-    spaces, other = await lanes.beside(), lanes.other
-    beside = spaces[0] if spaces else None
-    chunks = (await parts.storage.stats()).chunks
-    stage = lanes.stage(beside)
-    cost = await _cost(lanes, other) if other else None
-    shown = await _beside(lanes, other, beside, chunks)
-    return wire.ReembedReply(
-        stage=stage,
-        answering=await _of_lane(lanes, lanes.leading, chunks),
-        beside=shown,
-        cost=cost,
-        comparison=_comparison(beside) if stage != "kept" else None,
-        advice=_advice(stage, lanes, shown, cost),
-        former=[_unconfigured(space, chunks) for space in spaces[1:]],
-    )
+    async def _reply(self) -> wire.ReembedReply:
+        """Describe the model beside the answering one; stage `off` if there is none."""
+        lanes = self.lanes
+        if lanes is None:
+            return wire.ReembedReply(stage="off", answering=None, beside=None)
+        spaces, other = await lanes.beside(), lanes.other
+        beside = spaces[0] if spaces else None
+        chunks = (await self.storage.stats()).chunks
+        stage = lanes.stage(beside)
+        cost = await _cost(lanes, other) if other else None
+        shown = await _beside(lanes, other, beside, chunks)
+        return wire.ReembedReply(
+            stage=stage,
+            answering=await _of_lane(lanes, lanes.leading, chunks),
+            beside=shown,
+            cost=cost,
+            comparison=_comparison(beside) if stage != "kept" else None,
+            advice=_advice(stage, lanes, shown, cost),
+            former=[_unconfigured(space, chunks) for space in spaces[1:]],
+        )
 
 
 async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> wire.ModelSpace:

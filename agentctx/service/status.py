@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from agentctx import __version__, wire
 from agentctx.commit import own_commit
+from agentctx.config.schema import Settings
+from agentctx.embedding_providers.spending import Spending
+from agentctx.embedding_queue.lane import Lane
+from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.host.process_memory import resident_bytes
 from agentctx.model_adapters.refusals import Refusals
+from agentctx.rag.calibrator import Calibrator
 from agentctx.service.base import Peer
-from agentctx.service.parts import Parts, PartsHolder
-from agentctx.service.reembed import reembed_summary
+from agentctx.service.reembed import Reembed
+from agentctx.storage.base import Storage
 from agentctx.storage.records import StorageStats
+from agentctx.telemetry.recorder import Recorder
 from agentctx.times import format_time
 
 LONGEST_DRAIN_S = 60.0
@@ -33,24 +40,33 @@ class _CachedStatus:
     reembed: wire.ReembedReply | None
 
 
-class Status(PartsHolder):
-    """The part of the service that reports on the daemon and its queue."""
+@dataclass(kw_only=True)
+class Status:
+    """Reports on the daemon and its queue. `not_serving` says why requests cannot be served yet, or None."""
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
-        self._started = time.monotonic()
-        self._known: _CachedStatus | None = None
+    storage: Storage
+    lanes: Lanes | None
+    reembed: Reembed
+    calibrator: Calibrator
+    refusals: Refusals
+    recorder: Recorder
+    settings: Settings
+    data_dir: Path
+    socket: Path
+    not_serving: Callable[[], str | None]
+    _started: float = field(default_factory=time.monotonic, init=False)
+    _known: _CachedStatus | None = field(default=None, init=False)
 
     async def status(self, peer: Peer) -> wire.StatusReply:
         known = await self._look(peer)
-        stats = known.stats
+        stats, lane = known.stats, self._lane
         times = os.times()
         return wire.StatusReply(
             version=__version__,
             commit=own_commit(),
             pid=os.getpid(),
             uptime_seconds=round(time.monotonic() - self._started, 3),
-            socket=self._parts.socket,
+            socket=str(self.socket),
             entries=dict(stats.entries),
             chunks=stats.chunks,
             vectors=stats.vectors,
@@ -62,49 +78,49 @@ class Status(PartsHolder):
                 bytes=stats.bytes,
                 wal_bytes=stats.wal_bytes,
                 commits=stats.commits,
-                fault=_message(self._parts.storage.files.fault),
+                fault=_message(self.storage.files.fault),
                 warnings=list(stats.warnings),
             ),
-            embed_cpu_seconds=self._parts.keeper.cpu_seconds if self._parts.keeper else 0.0,
+            embed_cpu_seconds=lane.keeper.cpu_seconds if lane else 0.0,
             cpu_seconds=round(times.user + times.system, 3),
             rss_bytes=resident_bytes(),
             vector_memory_bytes=stats.vector_memory_bytes,
-            activity=self._parts.recorder.activity(embedded=self._embedded()),
+            activity=self.recorder.activity(embedded=lane.queue.status().embedded if lane else 0),
             proxy=self._proxy_status(),
             reembed=known.reembed,
-            without_context=without_context(self._parts.refusals),
+            without_context=without_context(self.refusals),
         )
 
     async def _look(self, peer: Peer) -> _CachedStatus:
         """Read the database; during a storage fault, return the last result if there is one."""
         try:
             self._known = _CachedStatus(
-                await self._parts.storage.stats(),
+                await self.storage.stats(),
                 await self.queue(peer),
-                await reembed_summary(self._parts),
+                await self.reembed.summary(),
             )
         except StorageFailed:
-            if self._parts.storage.files.fault is None or self._known is None:
+            if self.storage.files.fault is None or self._known is None:
                 raise
         return self._known
 
     async def queue(self, peer: Peer) -> wire.QueueReply:  # noqa: ARG002
-        depth = await self._parts.storage.jobs.depth()
-        age_ms = 0 if depth.oldest is None else max(0, self._parts.clock() - depth.oldest)
+        depth = await self.storage.jobs.depth()
+        age_ms = 0 if depth.oldest is None else max(0, self.storage.clock() - depth.oldest)
         return wire.QueueReply(
             pending=depth.pending,
             buried=depth.buried,
             oldest_seconds=age_ms / 1_000,
             buried_jobs=[
                 wire.BuriedJob(**asdict(row))
-                for row in (await self._parts.storage.jobs.buried() if depth.buried else [])
+                for row in (await self.storage.jobs.buried() if depth.buried else [])
             ],
         )
 
     async def retry(self, peer: Peer) -> wire.RetryReply:  # noqa: ARG002
-        retried = await self._parts.storage.jobs.retry_buried()
-        if retried and self._parts.lanes is not None:
-            self._parts.lanes.recheck_table()
+        retried = await self.storage.jobs.retry_buried()
+        if retried and self.lanes is not None:
+            self.lanes.recheck_table()
         return wire.RetryReply(retried=retried)
 
     async def drain(self, request: wire.DrainRequest, peer: Peer) -> wire.QueueReply:
@@ -120,60 +136,58 @@ class Status(PartsHolder):
 
     async def _drained(self) -> None:
         """Wait until no job is pending. Postponed jobs send no signal, so poll for them every second."""
-        queue, storage = self._parts.queue, self._parts.storage
-        while queue is not None and (await storage.jobs.depth()).pending:
+        queue, jobs = self._lane.queue if self._lane else None, self.storage.jobs
+        while queue is not None and (await jobs.depth()).pending:
             await queue.idle()
-            if (await storage.jobs.depth()).pending:
+            if (await jobs.depth()).pending:
                 await asyncio.sleep(DRAIN_POLL_S)
 
     def not_ready(self) -> str | None:
-        if reason := self._parts.not_ready():
+        if reason := self.not_serving():
             return reason
-        fault = _message(self._parts.storage.files.fault)
+        fault = _message(self.storage.files.fault)
         return f"nothing can be saved: {fault}" if fault else None
 
     def degraded(self) -> Mapping[str, str]:
-        keeper = self._parts.keeper
         reasons = {
-            "embeddings": keeper.reason if keeper else None,
-            "words": self._parts.storage.search.words_shortfall,
+            "embeddings": self._lane.keeper.reason if self._lane else None,
+            "words": self.storage.search.words_shortfall,
         }
         return {name: reason for name, reason in reasons.items() if reason}
 
-    def _embedded(self) -> int:
-        return self._parts.queue.status().embedded if self._parts.queue else 0
+    @property
+    def _lane(self) -> Lane | None:
+        """The model that answers, None if nothing is embedded."""
+        return self.lanes.leading if self.lanes else None
 
     def _proxy_status(self) -> wire.ProxyStatus | None:
-        proxy = self._parts.settings.proxy
+        proxy = self.settings.proxy
         if not proxy.tcp_port:
             return None
-        token = proxy.token_path(self._parts.database.parent)
+        token = proxy.token_path(self.data_dir)
         return wire.ProxyStatus(port=proxy.tcp_port, token_file=str(token))
 
     def _provider_status(self) -> wire.ProviderStatus:
-        keeper = self._parts.keeper
-        if keeper is None:
+        if self._lane is None:
             return wire.ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
+        keeper, spending = self._lane.keeper, self._lane.spending
         return wire.ProviderStatus(
             id=keeper.provider.id,
             model=keeper.provider.model,
             dimension=keeper.provider.dimension,
             state=keeper.state,
             reason=keeper.reason,
-            cost=self._provider_cost(),
-            calibration=self._parts.calibrator.state(keeper.provider),
+            cost=self._provider_cost(spending) if spending else None,
+            calibration=self.calibrator.state(keeper.provider),
         )
 
-    def _provider_cost(self) -> wire.ProviderCost | None:
-        spending = self._parts.spending
-        if spending is None:
-            return None
+    def _provider_cost(self, spending: Spending) -> wire.ProviderCost:
         price, today = spending.price, spending.today()
         return wire.ProviderCost(
             usd_per_million_tokens=price.usd_per_million_tokens if price else None,
             price_source=price.source if price else "",
             usd_per_day=spending.cap_usd,
-            confirm_usd=self._parts.settings.embedding.limits.confirm_usd,
+            confirm_usd=self.settings.embedding.limits.confirm_usd,
             tokens_today=today.tokens,
             usd_today=round(today.usd, 6),
             cap_reached=spending.is_cap_reached,

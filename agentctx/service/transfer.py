@@ -6,28 +6,37 @@ import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agentctx import wire
 from agentctx.errors import AgentctxError, Expired, InvalidInput
 from agentctx.service.base import Peer
 from agentctx.service.file_states import MAX_REASON_CHARS
-from agentctx.service.parts import PartsHolder
+from agentctx.service.settler import Settler
 from agentctx.service.views import entry_view, save_result
+from agentctx.storage.base import Storage
 from agentctx.storage.entries import ExportRow, ExportSelection, ImportOptions
 from agentctx.storage.ids import is_id
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
+from agentctx.stores.base import EntryStore
 from agentctx.stores.fields import check_namespace
+from agentctx.telemetry.base import Telemetry
 from agentctx.times import format_time, parse_time
 from agentctx.wire import Trust
 
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 
 
-class Transfer(PartsHolder):
-    """The part of the service for exports and imports."""
+@dataclass(frozen=True)
+class Transfer:
+    """Exports and imports entries."""
+
+    storage: Storage
+    stores: EntryStore
+    settler: Settler
+    telemetry: Telemetry
 
     async def export(
         self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
@@ -36,11 +45,11 @@ class Transfer(PartsHolder):
         for namespace in selection.namespaces:
             check_namespace(namespace)
         for collection in selection.collections:
-            self._parts.stores.check_collection(collection)
+            self.stores.check_collection(collection)
         if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise InvalidInput("Invalid export cursor.", hint="Send the `next` of the previous page.")
-        page = await self._parts.storage.entries.export_page(selection, after=int(cursor or 0), limit=limit)
-        known = await self._parts.storage.trust.provenance([each.entry.id for each in page.entries])
+        page = await self.storage.entries.export_page(selection, after=int(cursor or 0), limit=limit)
+        known = await self.storage.trust.provenance([each.entry.id for each in page.entries])
         return wire.ExportReply(
             entries=[exported_entry(each, known.get(each.entry.id, NO_PROVENANCE)) for each in page.entries],
             next=None if page.next is None else str(page.next),
@@ -67,11 +76,11 @@ class Transfer(PartsHolder):
     ) -> wire.SaveResult | AgentctxError:
         given = request.entries[number]
         try:
-            self._parts.stores.check_collection(given.collection)
-            entry = imported_entry(given, last, now=self._parts.clock(), trust=request.trust)
+            self.stores.check_collection(given.collection)
+            entry = imported_entry(given, last, now=self.storage.clock(), trust=request.trust)
             is_held = (given.quarantined or last.quarantined) is not None
             times = (entry.created, entry.updated)
-            saved = await self._parts.stores.import_entry(
+            saved = await self.stores.import_entry(
                 entry,
                 ImportOptions(entry.id, *times, is_held, request.dry_run, request.include_forgotten),
                 principal=peer.uid,
@@ -83,9 +92,9 @@ class Transfer(PartsHolder):
         if saved.change is Change.CREATED and not request.dry_run:
             await self._withdraw_again(saved.id, given)
         if saved.quarantined or given.file_state:
-            self._parts.settler.notify()
+            self.settler.notify()
         if not request.dry_run and saved.change is not Change.NONE:
-            self._parts.telemetry.flagged(saved.flags)
+            self.telemetry.flagged(saved.flags)
         return save_result(saved)
 
     async def _withdraw_again(self, entry_id: str, given: wire.ImportEntry) -> None:
@@ -95,7 +104,7 @@ class Transfer(PartsHolder):
             mark = wire.FileMark(
                 entries=[entry_id], state="withdrawn", reason=found.reason[:MAX_REASON_CHARS]
             )
-            await self._parts.storage.trust.mark_files(given.namespace, [mark])
+            await self.storage.trust.mark_files(given.namespace, [mark])
 
 
 def exported_entry(exported: ExportRow, known: Provenance = NO_PROVENANCE) -> wire.ExportedEntry:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import structlog
 
 from agentctx import wire
 from agentctx.errors import InvalidInput, NotFound
+from agentctx.redaction.redactor import Redactor
 from agentctx.service.base import Peer
-from agentctx.service.parts import PartsHolder
-from agentctx.storage.trust import Source
+from agentctx.service.settler import Settler
+from agentctx.storage.trust import Source, TrustStorage
 from agentctx.stores.fields import check_namespace
 from agentctx.stores.redaction import redact_name
-from agentctx.times import parse_time
+from agentctx.times import Clock, parse_time
 
 log = structlog.get_logger("agentctx.trust")
 
 
-class Revoking(PartsHolder):
-    """The part of the service for revoking sources."""
+@dataclass(frozen=True)
+class Revocations:
+    """Revokes sources, and lets entries out of quarantine."""
+
+    trust: TrustStorage
+    settler: Settler
+    redactor: Redactor
+    clock: Clock
 
     async def revoke(self, request: wire.RevokeRequest, peer: Peer) -> wire.RevokeReply:
         for name in ("namespace", "agent", "session", "source", "since", "until"):
@@ -34,12 +41,11 @@ class Revoking(PartsHolder):
                 "This would revoke everything.",
                 hint="Give an agent, a session, an origin or another criterion.",
             )
-        trust = self._parts.storage.trust
-        revoked = await trust.revoke(source, principal=peer.uid, dry_run=request.dry_run)
+        revoked = await self.trust.revoke(source, principal=peer.uid, dry_run=request.dry_run)
         if revoked.revocation is not None:
             if request.forget:
-                await trust.forget_revoked(revoked.revocation)
-            self._parts.settler.notify()
+                await self.trust.forget_revoked(revoked.revocation)
+            self.settler.notify()
             log.info(
                 "revoked", revocation=revoked.revocation, entries=revoked.entries, derived=revoked.derived
             )
@@ -48,8 +54,8 @@ class Revoking(PartsHolder):
         )
 
     async def undo_revocation(self, revocation_id: int, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
-        undone = await self._parts.storage.trust.undo_revocation(revocation_id)
-        self._parts.settler.notify()
+        undone = await self.trust.undo_revocation(revocation_id)
+        self.settler.notify()
         return wire.ReleaseReply(
             released=undone.released,
             still_quarantined=undone.still_quarantined,
@@ -57,22 +63,22 @@ class Revoking(PartsHolder):
         )
 
     async def release(self, entry_id: str, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
-        if not await self._parts.storage.trust.release(entry_id):
+        if not await self.trust.release(entry_id):
             raise NotFound(
                 f"Entry {entry_id!r} is not in quarantine.",
                 hint="`agentctx list --all` marks quarantined entries.",
             )
-        self._parts.settler.notify()
+        self.settler.notify()
         return wire.ReleaseReply(released=1)
 
     def _source(self, request: wire.RevokeRequest) -> Source:
-        now = self._parts.clock()
+        now = self.clock()
         if request.namespace is not None:
             check_namespace(request.namespace)
         return Source(
             namespace=request.namespace,
-            agent=redact_name(request.agent, self._parts.redactor)[0],
-            session=redact_name(request.session, self._parts.redactor)[0],
+            agent=redact_name(request.agent, self.redactor)[0],
+            session=redact_name(request.session, self.redactor)[0],
             principal=request.principal,
             origin=request.origin,
             trust=request.trust,

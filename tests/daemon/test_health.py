@@ -46,7 +46,7 @@ def test_a_healthy_check_ends_trouble(looks: list[str]) -> None:
 
 
 def health_of(core: Core) -> Health:
-    return Health(core.storage, core.lanes, core.prover.loop_lag)
+    return Health(core.storage, core.lanes, core.recorder.loop_lag)
 
 
 async def trouble_after_checks(health: Health, times: int) -> str:

@@ -62,8 +62,8 @@ async def cost_of(core: Core) -> ProviderCost:
 
 
 def degradation_of(core: Core) -> str:
-    assert core.keeper is not None
-    return core.keeper.reason or ""
+    assert core.lanes is not None
+    return core.lanes.leading.keeper.reason or ""
 
 
 async def wait_until_paused(core: Core) -> None:
@@ -99,8 +99,8 @@ async def test_a_reached_cap_pauses_embedding_and_is_reported_everywhere(
         assert [check.status for check in report.checks] == ["warn"]
 
         clock.now += DAY_MS
-        assert core.queue is not None
-        core.queue.recheck_table()
+        assert core.lanes is not None
+        core.lanes.leading.queue.recheck_table()
         await embedded(core)
         assert (await core.storage.upkeep.census()).violations == 0
         assert not (await cost_of(core)).cap_reached

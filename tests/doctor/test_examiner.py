@@ -148,8 +148,8 @@ async def test_a_provider_in_trouble_is_reported_with_the_jobs_that_wait_for_it(
 ) -> None:
     provider.faults = [FakeFault.fails(Disposition.STOP)]
     await save(core, key="new", content="white grape")
-    assert core.queue is not None
-    while core.queue.status().state == "ok":  # noqa: ASYNC110 - the queue announces its trouble to nobody
+    assert core.lanes is not None
+    while core.lanes.leading.queue.status().state == "ok":  # noqa: ASYNC110 - the queue announces its trouble to nobody
         await asyncio.sleep(0)
     results = await examined(core)
     assert troubles(results) == {"queue.backlog": "warn", "embedding.answers": "fail"}

@@ -40,8 +40,8 @@ async def test_a_retry_put_off_before_the_clock_went_back_is_made_in_time(tmp_pa
         await embedded(core)
         provider.faults = [FakeFault.fails(Disposition.RETRY, call=len(provider.calls) + 1)]
         saved = await save(core, "observation", session="s", content="late")
-        assert core.queue is not None
-        await core.queue.idle()
+        assert core.lanes is not None
+        await core.lanes.leading.queue.idle()
         clock.now -= 10 * DAY_MS
         clock.now += 20 * DAY_MS  # the machine was suspended: the wait is over
         await save(core, "observation", session="s", content="wakes the queue", wait="embedded")

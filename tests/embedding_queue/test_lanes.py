@@ -54,8 +54,9 @@ async def wait_for_stage(core: Core, stage: str) -> None:
 
 
 async def wait_until_answering(core: Core, model: str) -> None:
+    assert core.lanes is not None
     async with asyncio.timeout(20):
-        while core.keeper is None or core.keeper.provider.model != model or core.keeper.searched is None:
+        while core.lanes.leading.provider.model != model or core.lanes.leading.keeper.searched is None:
             await core.storage.jobs.depth()
 
 

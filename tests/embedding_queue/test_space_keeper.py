@@ -25,11 +25,11 @@ from tests.wire_requests import search
 
 
 async def wait_until_served(core: Core) -> int:
-    assert core.keeper is not None
-    await core.keeper.served()
+    assert core.lanes is not None
+    await core.lanes.leading.keeper.served()
     await embedded(core)
-    assert core.keeper.searched is not None
-    return core.keeper.searched
+    assert core.lanes.leading.keeper.searched is not None
+    return core.lanes.leading.keeper.searched
 
 
 async def test_the_first_model_is_searched_once_it_has_answered(tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ async def test_entries_saved_before_the_model_answered_are_embedded(tmp_path: Pa
     async with running_core(tmp_path, provider) as core:
         saved = await save(core, key="k", content="red apple")
         assert saved.embedding == "pending"
-        assert core.keeper is not None
-        assert core.keeper.state == "starting"
+        assert core.lanes is not None
+        assert core.lanes.leading.keeper.state == "starting"
         provider.release()
         await embedded(core)
         assert (await core.service.get(saved.id, ME)).embedding == "done"

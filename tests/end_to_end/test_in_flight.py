@@ -30,8 +30,8 @@ async def test_a_replaced_entry_never_shows_its_old_vector(tmp_path: Path) -> No
         assert exact.results[0].distance == pytest.approx(0, abs=1e-5)
         assert hit.distance is not None
         assert hit.distance > 0.5, "the vector of the old text would be near"
-        assert core.queue is not None
-        assert core.queue.status().stale == 1
+        assert core.lanes is not None
+        assert core.lanes.leading.queue.status().stale == 1
         await assert_sound(core.storage)
 
 

@@ -39,8 +39,8 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
 
 async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **changes: Any) -> Context:
     """Return the context of an injection; with `eagerness` None, of everything found."""
-    assert core.keeper is not None
-    keeper = core.keeper
+    assert core.lanes is not None
+    keeper = core.lanes.leading.keeper
     rag = RAGService(
         core.storage,
         keeper.provider,

@@ -45,8 +45,8 @@ async def core(tmp_path: Path, provider: FakeProvider, clock: ManualClock) -> As
 
 
 def service(core: Core, **settings: Any) -> RAGService:
-    assert core.keeper is not None
-    keeper = core.keeper
+    assert core.lanes is not None
+    keeper = core.lanes.leading.keeper
     return RAGService(
         core.storage,
         keeper.provider,
@@ -411,8 +411,8 @@ async def test_a_reranker_that_fails_leaves_the_fused_order(
 async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Core) -> None:
     await save_numbered(core)
     await embedded(core)
-    assert core.keeper is not None
-    keeper, reranker = core.keeper, LastFirst()
+    assert core.lanes is not None
+    keeper, reranker = core.lanes.leading.keeper, LastFirst()
     rag = RAGService(
         core.storage, keeper.provider, lambda: Serving(keeper.searched, keeper.reason), reranker=reranker
     )

@@ -74,10 +74,9 @@ async def use_entry(core: Core) -> str:
 async def test_no_object_refers_to_a_forgotten_text(tmp_path: Path) -> None:
     provider = ScriptedProvider()
     async with running_core(tmp_path, provider) as core:
-        assert core.queue is not None
-        assert core.keeper is not None
-        await core.keeper.served()
-        core.queue._breaker.hold(FAR_OFF, "the provider asked for a pause")
+        assert core.lanes is not None
+        await core.lanes.leading.keeper.served()
+        core.lanes.leading.queue._breaker.hold(FAR_OFF, "the provider asked for a pause")
         entry_id = await use_entry(core)
         assert "Job" in owners_of_canary()
         await core.service.forget(entry_id, ME)

@@ -105,8 +105,8 @@ async def test_a_repeated_question_is_not_embedded_again(core: Core) -> None:
 async def test_pending_jobs_and_their_age_are_reported(
     core: Core, provider: FakeProvider, clock: ManualClock
 ) -> None:
-    assert core.keeper is not None
-    await core.keeper.served()
+    assert core.lanes is not None
+    await core.lanes.leading.keeper.served()
     provider.hold()
     await save(core, key="a", content="one")
     clock.now += 2_500

@@ -210,8 +210,8 @@ async def test_req_emb_004_async_embedding_buffer__stop_drains(
     await embedded(core)
     provider.hold(queries=False)
     await asyncio.gather(*(save(core, key=f"k{number}", content="x") for number in range(9)))
-    assert core.queue is not None
-    stopping = asyncio.create_task(core.queue.stop())
+    assert core.lanes is not None
+    stopping = asyncio.create_task(core.lanes.leading.queue.stop())
     provider.release()
     await stopping
     assert (await core.storage.jobs.depth()).pending == 0
@@ -254,8 +254,8 @@ async def test_req_emb_006_rag_service(core: Core, provider: Recording) -> None:
     await save(core, key="tea", content="tea is at four")
     await save(core, "observation", session="s", content="the falcon was seen")
     await embedded(core)
-    keeper = core.keeper
-    assert keeper is not None
+    assert core.lanes is not None
+    keeper = core.lanes.leading.keeper
     service = RAGService(core.storage, provider, lambda: Serving(keeper.searched, keeper.reason))
     wanted = Filter(namespace="default", collections=("knowledge",))
     answer = await service.retrieve(Question(text="falcon on the tower", wanted=wanted, limit=5))
@@ -272,8 +272,8 @@ async def test_req_emb_006_rag_service(core: Core, provider: Recording) -> None:
 async def test_req_emb_007_agent_context_injection(core: Core, provider: Recording) -> None:
     await save(core, key="falcon", content="the falcon nests on the tower")
     await embedded(core)
-    keeper = core.keeper
-    assert keeper is not None
+    assert core.lanes is not None
+    keeper = core.lanes.leading.keeper
     service = RAGService(core.storage, provider, lambda: Serving(keeper.searched, keeper.reason))
     calls: list[list[dict[str, str]]] = []
 

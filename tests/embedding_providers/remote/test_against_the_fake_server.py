@@ -148,15 +148,14 @@ async def test_a_daemon_embeds_all_but_the_poisoned_text(
         {"embedding": {"queue": {"batch_size": 4, "backoff_base_s": 0.01, "backoff_max_s": 0.02}}}
     )
     async with running_core(tmp_path / "data", provider, settings=settings) as core:
-        assert core.queue is not None
-        assert core.keeper is not None
-        await core.keeper.served()
+        assert core.lanes is not None
+        await core.lanes.leading.keeper.served()
         server.script(*faults)
         texts = [f"text {number}" for number in range(11)] + ["the poison"]
         await asyncio.gather(*(save(core, key=text, content=text) for text in texts))
         async with asyncio.timeout(60):
             while (await core.storage.jobs.depth()).pending:
-                await core.queue.idle()
+                await core.lanes.leading.queue.idle()
         depth, census = await core.storage.jobs.depth(), await core.storage.upkeep.census()
         assert (depth.pending, depth.buried) == (0, 1)
         assert (census.vectors, census.violations) == (11, 0)
