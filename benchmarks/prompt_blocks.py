@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from agentctx.fake_provider.requests import Payload
+from agentctx_testing.fake_provider.requests import Payload
 
 Section = Literal["tools", "system", "messages"]
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from agentctx.fake_provider.requests import require
+from agentctx_testing.fake_provider.requests import require
 from benchmarks.prompt_blocks import PromptBlock
 
 _Tokens: TypeAlias = tuple[bytes, ...]

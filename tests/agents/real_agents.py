@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from agentctx.fake_provider.answers import ToolCall
+from agentctx_testing.fake_provider.answers import ToolCall
 from tests.agents.wires import Body
 
 NODE_MODULES: Final = Path(

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from agentctx.fake_provider.answers import FakeAnswer
-from agentctx.fake_provider.faults import HttpFault
+from agentctx_testing.fake_provider.answers import FakeAnswer
+from agentctx_testing.fake_provider.faults import HttpFault
 from tests.agents.wires import SentText, mentions, messages, texts
 from tests.agents.workshop import LIMIT_S, Turn, Workshop
 

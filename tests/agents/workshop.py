@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from agentctx.fake_provider import serving
-from agentctx.fake_provider.serving import FakeProviderServer
+from agentctx_testing.fake_provider import serving
+from agentctx_testing.fake_provider.serving import FakeProviderServer
 from tests.agents.real_agents import RealAgent
 from tests.agents.wires import Body
 from tests.end_to_end.daemon_process import DaemonProcess

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.fake_provider.requests import Rejected
+from agentctx_testing.fake_provider.requests import Rejected
 from benchmarks.prompt_blocks import anthropic_blocks, gemini_blocks, ollama_blocks, openai_chat_blocks
 from benchmarks.vendor_caches import AnthropicCache, PrefixCache, PromptUsage, common_prefix
 

@@ -17,8 +17,8 @@ import pytest
 from agentctx.client import sdk
 from agentctx.client.fallback import vendor_url
 from agentctx.errors import InvalidInput
-from agentctx.fake_provider import serving
-from agentctx.fake_provider.serving import FakeProviderServer
+from agentctx_testing.fake_provider import serving
+from agentctx_testing.fake_provider.serving import FakeProviderServer
 
 USER: Any = [{"role": "user", "content": "When do we deploy?"}]
 OURS: Any = {"session": "private", "agent": "ann", "namespace": ["user:ann", "default"]}

@@ -9,9 +9,9 @@ from agentctx.config.embedding import RerankSettings
 from agentctx.config.schema import Settings
 from agentctx.doctor.rag import judge_calibration, judge_rag, rag_checks
 from agentctx.doctor.runner import run_checks
-from agentctx.fake_provider.faults import HttpFault
-from agentctx.fake_provider.serving import running
 from agentctx.wire import CalibrationState, CheckResult
+from agentctx_testing.fake_provider.faults import HttpFault
+from agentctx_testing.fake_provider.serving import running
 
 
 def settings(rag: dict[str, Any], provider: str = "fake") -> Settings:

@@ -29,12 +29,12 @@ from agentctx.embedding_queue.retry import MOST_TRIES, RetryVerdict
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.timing import Alarm
 from agentctx.embedding_queue.worker import EmbeddingQueue
-from agentctx.fake_provider.faults import KINDS, Hint, HttpFault
-from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import EntryStore, SaveContext
+from agentctx_testing.fake_provider.faults import KINDS, Hint, HttpFault
+from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.simulation import MUTANTS, Mutate, _deciding
 from tests.durability.suite import Outcome, all_noticed

@@ -17,8 +17,8 @@ import pytest
 
 from agentctx.embedding_providers.openai_embedder import LIMITS, OpenAIEmbedder
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
-from agentctx.fake_provider.faults import HttpFault
-from agentctx.fake_provider.serving import running
+from agentctx_testing.fake_provider.faults import HttpFault
+from agentctx_testing.fake_provider.serving import running
 
 KEY = "sk-s3cret"
 MODEL = "tiny"

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agentctx.fake_provider.serving import running
+from agentctx_testing.fake_provider.serving import running
 from tests.end_to_end.daemon_process import DaemonProcess
 
 CANARY = "canary9f8e7d6c5b4a"

@@ -18,10 +18,10 @@ from agentctx import Client
 from agentctx.cli.app import run
 from agentctx.daemon.run import EXIT_CONFIG
 from agentctx.errors import NotFound
-from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.storage.migration import PAGE_VERSIONS
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.forked_process import ForkedCommand
 from tests.storage.conformance import save

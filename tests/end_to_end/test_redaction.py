@@ -12,8 +12,8 @@ import pytest
 
 from agentctx import Client
 from agentctx.errors import AgentctxError, RedactionTimedOut, SecretRefused
-from agentctx.fake_provider.serving import running
 from agentctx.wire import SaveRequest
+from agentctx_testing.fake_provider.serving import running
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.live_files import contents
 from tests.redaction.secrets import ANYWHERE, KINDS, Planted, planted

@@ -15,9 +15,9 @@ import httpx
 from agentctx import AsyncClient
 from agentctx.config.schema import TOKEN_FILE, Settings
 from agentctx.daemon.run import run
-from agentctx.fake_provider import serving
-from agentctx.fake_provider.script import RecordedRequest
-from agentctx.fake_provider.serving import FakeProviderServer
+from agentctx_testing.fake_provider import serving
+from agentctx_testing.fake_provider.script import RecordedRequest
+from agentctx_testing.fake_provider.serving import FakeProviderServer
 from tests.ports import free_port
 
 MEMORY = "The deploy window is on Tuesday at nine; Rosa has the key."

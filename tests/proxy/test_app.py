@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agentctx.fake_provider.faults import HttpFault
+from agentctx_testing.fake_provider.faults import HttpFault
 from tests.proxy.running_proxy import HEADING, MEMORY, QUESTION, RunningProxy, running_proxy
 
 OPENAI = "/openai/v1/chat/completions"

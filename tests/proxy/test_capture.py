@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agentctx.client.async_client import AsyncClient
-from agentctx.fake_provider.answers import FakeAnswer, ToolCall
-from agentctx.fake_provider.faults import HttpFault
 from agentctx.proxy.capture import new_text
 from agentctx.rag.render import BlockPassage, parse, render
 from agentctx.wire import EntryView
+from agentctx_testing.fake_provider.answers import FakeAnswer, ToolCall
+from agentctx_testing.fake_provider.faults import HttpFault
 from tests.proxy.running_proxy import MEMORY, QUESTION, RunningProxy, running_proxy
 
 CHAT = "/openai/v1/chat/completions"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.fake_provider.faults import HttpFault
 from agentctx.server import http_server
+from agentctx_testing.fake_provider.faults import HttpFault
 from tests.proxy.running_proxy import LIMIT_S, QUESTION, RunningProxy, running_proxy
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.fake_provider import serving
-from agentctx.fake_provider.answers import FakeAnswer, ToolCall
 from agentctx.proxy.replies import MAX_BYTES, ReplyReader
+from agentctx_testing.fake_provider import serving
+from agentctx_testing.fake_provider.answers import FakeAnswer, ToolCall
 
 SAID = "The tower stands in Kiruna.\nIt has 9 floors."
 USER: list[dict[str, Any]] = [{"role": "user", "content": "Where?"}]

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
-from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.proxy.runs import MAX_RUNS, Runs
 from agentctx.service.base import Peer
+from agentctx_testing.fake_provider.answers import FakeAnswer
 from tests.proxy.canary import listening
 from tests.proxy.running_proxy import LIMIT_S, MEMORY, QUESTION, RunningProxy, running_proxy
 

@@ -13,8 +13,8 @@ import pytest
 from agentctx.client.sdk import anthropic as sync_anthropic
 from agentctx.client.sdk import async_anthropic, async_openai
 from agentctx.client.sdk import openai as sync_openai
-from agentctx.fake_provider.answers import FakeAnswer, ToolCall
-from agentctx.fake_provider.faults import HttpFault
+from agentctx_testing.fake_provider.answers import FakeAnswer, ToolCall
+from agentctx_testing.fake_provider.faults import HttpFault
 from tests.proxy.running_proxy import HEADING, QUESTION, RunningProxy
 
 USER: Any = [{"role": "user", "content": QUESTION}]

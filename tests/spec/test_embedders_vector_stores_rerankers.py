@@ -15,12 +15,12 @@ from agentctx.embedding_providers.base import Embedder
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.openai_embedder import OpenAIEmbedder
 from agentctx.errors import ConfigInvalid
-from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.cohere import CohereReranker
 from agentctx.vector_stores.base import VectorStore
 from agentctx.vector_stores.chroma import ChromaVectorStore
 from agentctx.vector_stores.memory import InMemoryVectorStore
+from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 
 CHUNKS = [
     PositionAwareChunk("a", "the red apple", "doc.md", 10, 23),

@@ -21,7 +21,6 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import UnknownProvider
-from agentctx.fake_provider.serving import running
 from agentctx.model_adapters.base import FunctionModelAdapter
 from agentctx.model_adapters.context_source import ServiceContextSource
 from agentctx.rag.question import Question
@@ -34,6 +33,7 @@ from agentctx.stores.by_kind import KnowledgeStore, LearningStore, MemoryStore
 from agentctx.times import wall_clock
 from agentctx.vector_stores.base import VectorRecord
 from agentctx.vector_stores.sqlite_vec import SqliteVecStore
+from agentctx_testing.fake_provider.serving import running
 from tests.embedding_queue.memory_jobs import MemoryJobs
 from tests.embedding_queue.scripted_provider import ScriptedProvider
 from tests.running_core import ME, embedded, running_core, save

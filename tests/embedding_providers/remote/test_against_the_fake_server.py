@@ -14,10 +14,10 @@ from agentctx.config.schema import Settings
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.errors import Disposition, ProviderFailed
-from agentctx.fake_provider.app import DIALECTS
-from agentctx.fake_provider.faults import Hint, HttpFault
-from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.wire import SearchRequest
+from agentctx_testing.fake_provider.app import DIALECTS
+from agentctx_testing.fake_provider.faults import Hint, HttpFault
+from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 from tests.running_core import ME, running_core, save
 
 DIMENSION = 8

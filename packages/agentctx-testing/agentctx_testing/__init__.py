@@ -1,0 +1,1 @@
+"""For tests of agentctx and of your own parts: a fake provider, and conformance suites."""

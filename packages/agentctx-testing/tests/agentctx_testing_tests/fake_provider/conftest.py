@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from agentctx_testing.fake_provider.serving import FakeProviderServer, running
+
+DIMENSION = 8
+TIMEOUT_S = 10.0
+"""No test waits that long unless the server hangs."""
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Without it, every client loads the system's certificates."""
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeProviderServer]:
+    """Every provider, with vectors of length 8; dates count from the epoch."""
+    async with running(dimension=DIMENSION, clock=lambda: 0) as fake:
+        yield fake
+
+
+@pytest.fixture
+async def http(server: FakeProviderServer) -> AsyncIterator[httpx.AsyncClient]:
+    """A client with a key for every provider."""
+    headers = {"Authorization": "Bearer k", "x-goog-api-key": "k"}
+    async with httpx.AsyncClient(
+        base_url=server.url, headers=headers, trust_env=False, verify=_NO_TLS, timeout=TIMEOUT_S
+    ) as client:
+        yield client
