@@ -123,8 +123,8 @@ def agent_user(stranger: Stranger) -> str:
 
 
 def mem0_engineer(stranger: Stranger) -> str:
-    """Imports memories as in docs/how-to/from-mem0.md, and asks for one."""
-    page = (ROOT / "docs/how-to/from-mem0.md").read_text(encoding="utf-8")
+    """Imports memories as in docs/how-to/import.md, and asks for one."""
+    page = (ROOT / "docs/how-to/import.md").read_text(encoding="utf-8")
     (stranger.home / "mem0.json").write_text(_found(_JSON_FILE, page, 0), encoding="utf-8")
     stranger.installs()
     with stranger.serves():

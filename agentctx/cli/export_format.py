@@ -51,7 +51,7 @@ def read_header(line: str) -> None:
     if _FORMAT_NAME not in value:
         raise InvalidInput(
             "Not an agentctx export file.",
-            hint="Give a file written by `agentctx export`. For other memories see docs/how-to.",
+            hint="Give a file written by `agentctx export`. For other memories see docs/how-to/import.md.",
         )
     if value[_FORMAT_NAME] != FORMAT:
         raise InvalidInput(
