@@ -17,7 +17,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes, which must not each recompile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-all coverage torture lint format bench figures reference screens sbom dist audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-all coverage torture lint format bench figures reference transcripts screens sbom dist audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -118,9 +118,12 @@ figures: install-dev ## count lines, rooms, circles and words
 # The pages of docs/ that are generated from the program; tests check that they are current.
 reference: install-dev ## write the generated pages of docs/
 	$(BIN)/python docs/record_http_reference.py > docs/http-reference.md
-	$(BIN)/python docs/record_cli_reference.py > docs/cli.md
+	$(BIN)/python docs/record_cli_reference.py
 	$(BIN)/python docs/record_python_reference.py > docs/python-reference.md
 	$(BIN)/python docs/record_dependencies.py
+
+transcripts: install-dev ## record what commands print, at the end of docs/cli.md
+	$(BIN)/python -m tests.end_to_end.record_outputs docs/cli.md
 
 screens: install-dev ## record the screens of docs/
 	$(BIN)/python docs/record_screens.py docs/screens

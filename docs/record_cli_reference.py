@@ -1,20 +1,26 @@
-"""Writes docs/cli.md, made from the commands: `make reference`."""
+"""Writes docs/cli.md, made from the commands: `make reference`. What commands print, at its end, is kept."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from agentctx.cli.app import COMMON, create_app, value_name
 from agentctx.cli.commands import EXAMPLES, sections
 
+PAGE: Final = Path(__file__).with_name("cli.md")
+_RECORDED: Final = "<!-- Recorded "
+"""The beginning of the part of the page that `make transcripts` records."""
+
 _HEAD = """\
 # Command line
 
 <!-- Made from the commands by `make reference`; do not edit it. -->
+
+[What commands print](#what-commands-print) has examples of each.
 
 Data goes to stdout, messages to stderr. `--json` prints one JSON document. Colour is for terminals:
 `NO_COLOR` and `TERM=dumb` switch it off, `FORCE_COLOR` on. `agentctx --install-completion` makes bash, zsh
@@ -39,8 +45,13 @@ or fish complete commands, options and values.
 _ROOT: Any = create_app()
 
 
+def page(current: str) -> str:
+    """Return the page with the commands as they are, and the recorded part of the current page."""
+    return f"{reference()}\n{current[current.index(_RECORDED):]}"
+
+
 def reference() -> str:
-    """Return the page: every command with its arguments and options, in the order of `agentctx --help`."""
+    """Return every command with its arguments and options, in the order of `agentctx --help`."""
     root = _ROOT
     parts = [_HEAD, _table(_options(root))]
     for heading, names in sections(root.commands).items():
@@ -118,4 +129,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
