@@ -47,7 +47,7 @@ _ROOT: Any = create_app()
 
 def page(current: str) -> str:
     """Return the page with the commands as they are, and the recorded part of the current page."""
-    return f"{reference()}\n{current[current.index(_RECORDED):]}"
+    return f"{reference()}\n{current[current.index(_RECORDED) :]}"
 
 
 def reference() -> str:

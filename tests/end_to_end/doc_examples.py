@@ -19,6 +19,7 @@ _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.M
 )
 _SAME = (
+    (re.compile(r"(?<=\d\.\d\.\d)\.dev\d+"), ""),
     (re.compile(r"(?<=\d\.\d\.\d) \([^)]*\)"), " (COMMIT)"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "ID"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?"), "TIME"),
