@@ -12,10 +12,11 @@ BEGIN, END = "<!-- numbers: made by `make torture` -->\n", "<!-- end of numbers 
 
 
 def numbers(totals: Mapping[str, Total]) -> str:
-    """Return the table: a row for each suite."""
+    """Return the table: a row for each suite, and the machine."""
     rows = ["| suite | tried | violations | runs | last seed | last run |", "|---|---|---|---|---|---|"]
     rows += [_row(name, total) for name, total in sorted(totals.items())]
-    return "\n".join(rows) + "\n\n" + "\n".join(_lines(totals)) + "\n"
+    machines = " and ".join(sorted({total.machine for total in totals.values()}))
+    return "\n".join(rows) + f"\n\nMachine: {machines}. `durability.json` has more figures of each suite.\n"
 
 
 def updated(page: str, totals: Mapping[str, Total]) -> str:
@@ -32,20 +33,3 @@ def write(totals: Mapping[str, Total], page: Path = PAGE) -> None:
 def _row(name: str, total: Total) -> str:
     tried = f"{total.n:,} {total.unit}"
     return f"| {name} | {tried} | {total.violations} | {total.runs} | {total.last_seed} | {total.date} |"
-
-
-def _lines(totals: Mapping[str, Total]) -> list[str]:
-    """Format the figures, the machine and the date."""
-    lines = [f"- {name}: {_figures(total)}" for name, total in sorted(totals.items()) if total.figures]
-    machines = sorted({total.machine for total in totals.values()})
-    return [*lines, *(f"- machine: {machine}" for machine in machines)]
-
-
-def _figures(total: Total) -> str:
-    return ", ".join(f"{name} {_figure(value)}" for name, value in total.figures.items())
-
-
-def _figure(value: float | str) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.durability import page, registry, tally
 
 
@@ -8,6 +12,7 @@ def test_the_page_matches_the_recorded_totals() -> None:
     assert page.updated(text, tally.read()) == text, "run `python -m tests.durability --page`"
 
 
-def test_every_suite_is_on_the_page() -> None:
-    text = page.PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("file", [page.PAGE, Path(__file__).with_name("README.md")])
+def test_every_suite_is_described(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
     assert [name for name in registry.available() if f"`{name}`" not in text] == []
