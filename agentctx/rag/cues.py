@@ -2,7 +2,7 @@
 
 An entry with cues has several vectors and more words, so its best hit is better by chance alone. To be fair
 to entries without cues, a cue counts slightly less when the pool is chosen, and entries with cues are placed
-by relevance, with weights fitted separately. docs/relevance.md describes the measurement.
+by relevance, with weights fitted separately. docs/relevance.md has the figures.
 """
 
 from __future__ import annotations
