@@ -1,6 +1,7 @@
 # agentctx with its model: it needs no network at run time and writes only to its two volumes.
 #
 #   docker build -t agentctx --build-arg COMMIT=$(git rev-parse --short=12 HEAD) .
+#   docker build … --build-arg PACKAGES=agentctx-postgresql for storage.url = "postgresql://…"
 #   docker run --read-only --cap-drop ALL --network none -v agentctx:/var/lib/agentctx -v agentctx-run:/run/agentctx agentctx
 #
 # The base is Debian because sqlite-vec has no wheel for musl. It must have Python 3.11 to 3.13 with venv.
@@ -21,6 +22,13 @@ COPY systemd ./systemd
 ARG COMMIT=unknown
 RUN echo "$COMMIT" >agentctx/commit.txt
 RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "."]
+# Names of folders in packages/, separated by spaces.
+ARG PACKAGES=
+COPY packages ./packages
+RUN for package in $PACKAGES; do \
+      /opt/agentctx/bin/pip install --quiet --no-deps --require-hashes --only-binary :all: -r packages/$package/requirements.lock && \
+      /opt/agentctx/bin/pip install --quiet --no-deps --no-build-isolation ./packages/$package || exit; \
+    done
 
 FROM ${BASE}
 COPY --from=build /opt/agentctx /opt/agentctx

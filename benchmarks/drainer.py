@@ -11,9 +11,9 @@ import sys
 import numpy as np
 
 from agentctx.embedding_providers.base import unit_rows
-from agentctx.storage.postgresql.driver import Server
-from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.times import wall_clock
+from agentctx_postgresql.driver import Server
+from agentctx_postgresql.engine import PostgresqlStorage
 
 BATCH = 64
 LEASE_MS = 60_000

@@ -16,18 +16,18 @@ import numpy as np
 
 from agentctx.embedding_providers.base import Vectors, unit_rows
 from agentctx.storage.base import Storage
-from agentctx.storage.postgresql.driver import Server
-from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import wall_clock
+from agentctx_postgresql.driver import Server
+from agentctx_postgresql.engine import PostgresqlStorage
+from agentctx_postgresql_tests.server import running_server, why_unavailable
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.filling import SEEDS
 from benchmarks.options import Options
 from benchmarks.texts import TextSource
 from benchmarks.timing import interleaved_ms, median, percentile
 from tests.storage.drafts import ALL, FINGERPRINT, keyless
-from tests.storage.postgresql.server import running_server, why_unavailable
 
 TEXT_CHARACTERS = 400
 DIMENSION = 384

@@ -17,7 +17,7 @@ _PRELOADED = [
     "agentctx.daemon.run",
     "agentctx.embedding_providers.embedded.provider",
     "agentctx.embedding_providers.fake",
-    "agentctx.storage.postgresql.engine",
+    "agentctx_postgresql.engine",
     "agentctx.storage.sqlite.engine",
     "tests.durability.sabotage",
     "uvloop",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conftest import MARKS, ROOT, SEPARABLE, mark_of
+from conftest import MARKS, ROOT, SEPARABLE, mark_of
 
 
 def test_every_path_in_the_marks_exists() -> None:
@@ -10,9 +10,9 @@ def test_every_path_in_the_marks_exists() -> None:
 
 
 def test_what_is_spread_in_its_own_way_is_there() -> None:
-    assert [file for file in SEPARABLE if not (ROOT.parent / file).exists()] == []
+    assert [file for file in SEPARABLE if not (ROOT / file).exists()] == []
 
 
 def test_a_folder_marks_every_file_below_it() -> None:
-    assert mark_of(ROOT / "end_to_end" / "test_daemon.py") == "process"
-    assert mark_of(ROOT / "rag" / "test_select.py") == ""
+    assert mark_of(ROOT / "tests" / "end_to_end" / "test_daemon.py") == "process"
+    assert mark_of(ROOT / "tests" / "rag" / "test_select.py") == ""

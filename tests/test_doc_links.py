@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = sorted(
+    document for pattern in ("*.md", "docs/**/*.md", "packages/*/*.md") for document in ROOT.glob(pattern)
+)
 CODE_BLOCK = re.compile(r"^ *(```+|~~~+).*?^ *\1", re.DOTALL | re.M)
 CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)[^)]*\)|^\[[^\]]+\]:\s*(\S+)|\b(?:href|src)=\"([^\"]+)\"", re.M)

@@ -14,7 +14,9 @@ from pydantic import BaseModel
 from agentctx.config.schema import Settings
 
 ROOT = Path(__file__).parents[1]
-FILES = [path for folder in ("agentctx", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+FILES = [
+    path for folder in ("agentctx", "packages", "tests") for path in sorted((ROOT / folder).rglob("*.py"))
+]
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NAMED = re.compile(r"`((?:\w+/)*\w+\.py|\w+(?:\.\w+)+)(?:\(\))?`")
 

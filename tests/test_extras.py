@@ -1,13 +1,14 @@
+import sys
 from pathlib import Path
 
 import pytest
 
 from agentctx.errors import InvalidInput
-from agentctx.extras import install_command, install_hint, packages_of
+from agentctx.extras import install_command, install_hint, install_hint_of_package, packages_of
 
 EXTRAS = [
     *("documents", "watch", "otel", "openai", "anthropic"),
-    *("tokenizers", "multilingual", "cohere", "postgresql", "chroma", "socks"),
+    *("tokenizers", "multilingual", "cohere", "chroma", "socks"),
 ]
 
 
@@ -26,6 +27,17 @@ def test_a_pinned_package_keeps_its_version() -> None:
 
 def test_an_unknown_extra_has_none() -> None:
     assert packages_of("nonsense") == []
+
+
+def test_a_package_of_the_source_folder_is_installed_by_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"{sys.executable} -m pip install ./packages/a" in install_hint_of_package("a")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    (tmp_path / "uv-receipt.toml").touch()
+    hint = install_hint_of_package("a")
+    assert "uv tool install . --with ./packages/a" in hint
+    assert InvalidInput("Needed.", hint=hint).hint == hint, "an error must show it whole"
 
 
 def test_the_command_is_that_of_the_tool_that_made_the_environment(tmp_path: Path) -> None:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import os
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,16 +11,11 @@ import typer
 
 from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.options import AsJson, DryRun
-from agentctx.cli.output import logs_to_stderr, show
-from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound, SchemaTooNew
+from agentctx.cli.output import show
+from agentctx.errors import InvalidInput, NotFound, SchemaTooNew
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
-    from agentctx.host.lock import Lock
-    from agentctx.storage.base import Storage
-    from agentctx.storage.copying import CopySource
-    from agentctx.storage.migration import CopyPass, CopyTally
-
 
 SERVER = ("postgresql://", "postgres://")
 
@@ -65,12 +55,17 @@ def migrate(
     """
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
+    from agentctx.storage.opening import server_engine
 
     settings = load_settings(config, {"data_dir": data_dir})
     if to is not None:
-        copied = copy_to(settings, to, dry_run=dry_run)
-        show(copied, report_lines(copied), as_json)
-        raise typer.Exit(0 if copied.is_whole else 1)
+        if not (server := settings.storage.url or to).startswith(SERVER):
+            raise InvalidInput(
+                "--to names the engine that the memory already uses.",
+                hint="Use `agentctx backup` and `agentctx restore`.",
+            )
+        is_whole = server_engine(server).migrate_to(settings, to, dry_run=dry_run, as_json=as_json)
+        raise typer.Exit(0 if is_whole else 1)
     if settings.storage.url:
         report = update(settings, dry_run=dry_run)
         show(report, [report_line(report)], as_json)
@@ -149,225 +144,3 @@ def report_line(report: MigrateReport) -> str:
 
 def _numbers(versions: list[int]) -> str:
     return ", ".join(map(str, versions))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineReport:
-    """What the source contains, what this run copied, and what differs in the target.
-
-    `entries` counts live ones, `vectors` all spaces, `pending` the embedding jobs, pending or buried.
-    `copied` and `differences` are null after --dry-run.
-    """
-
-    source: str
-    target: str
-    entries: int
-    versions: int
-    vectors: int
-    pending: int
-    receipts: int
-    damaged: list[str]
-    """Entries of the source that no longer match what was saved; they are not copied."""
-    copied: int | None = None
-    """Versions written to the target, or removed from it because they were forgotten."""
-    differences: int | None = None
-    listed: list[str]
-    dry_run: bool = False
-    seconds_left: int | None = None
-    """About how long the last pass takes, with every daemon stopped; null once the copy is complete."""
-
-    @property
-    def is_whole(self) -> bool:
-        return not self.differences and not self.damaged and self.seconds_left is None
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPlace:
-    """The location of a memory: the settings that open it, its file if it has one, and its display name."""
-
-    settings: Settings
-    file: Path
-    shown: str
-
-    @property
-    def is_file(self) -> bool:
-        return not self.settings.storage.url
-
-
-def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
-    """Copy the memory and compare every row. While a daemon uses the source, the copy remains incomplete.
-
-    Raises:
-        InvalidInput: `to` uses the same engine as the source.
-        NotFound: the database to copy does not exist.
-        AlreadyRunning, Conflict: the memory is being copied already, a daemon has the target open, or the
-            target has other entries.
-        StorageFailed: the copy resumes when it is run again.
-    """
-    source, target = places(settings, to)
-    with ExitStack() as locks:
-        if not dry_run:
-            locks.enter_context(_only_copy(source if source.is_file else target))
-        if not dry_run and target.is_file:
-            locks.enter_context(_no_daemon_on(target))
-        with logs_to_stderr():
-            return asyncio.run(_copy_memory(source, target, dry_run=dry_run))
-
-
-def _only_copy(place: MemoryPlace) -> Lock:
-    """Keep other processes from copying from or to the file. Raises `AlreadyRunning`."""
-    message = f"Another `agentctx migrate` is copying {place.file}."
-    return _lock(place.file.with_name("migrate.lock"), message, hint="Wait until it has ended.")
-
-
-def _no_daemon_on(place: MemoryPlace) -> Lock:
-    """Keep daemons from opening the file. Raises `AlreadyRunning`."""
-    from agentctx.host.lock import data_lock_path
-
-    return _lock(data_lock_path(place.file.parent), "", hint="Stop it, or copy into another folder.")
-
-
-def _lock(path: Path, message: str, *, hint: str) -> Lock:
-    from agentctx.host.lock import acquire_lock
-
-    try:
-        return acquire_lock(path)
-    except AlreadyRunning as error:
-        raise AlreadyRunning(message or error.message, hint=hint) from None
-
-
-@contextmanager
-def _source_is_still(place: MemoryPlace) -> Iterator[bool]:
-    """Keep daemons from opening the file; yield False if one has it open. A server has no such lock: True."""
-    with ExitStack() as stack:
-        is_still = True
-        if place.is_file:
-            try:
-                stack.enter_context(_no_daemon_on(place))
-            except AlreadyRunning:
-                is_still = False
-        yield is_still
-
-
-def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
-    """Return the source and the target."""
-    from agentctx.daemon.build import DaemonPaths
-    from agentctx.storage.opening import server_of
-
-    is_server = to.startswith(SERVER)
-    if is_server == bool(settings.storage.url):
-        own = "`pg_dump` and `pg_restore`" if is_server else "`agentctx backup` and `agentctx restore`"
-        raise InvalidInput("--to names the engine that the memory already uses.", hint=f"Use {own}.")
-    database = DaemonPaths.of(settings).database
-    if is_server:
-        target = _with_url(settings, to)
-        shown = server_of(target) or ""
-        return MemoryPlace(settings, _current(database), str(database)), MemoryPlace(target, database, shown)
-    path = Path(to).absolute()
-    path = path / database.name if path.is_dir() else path
-    shown = server_of(settings) or ""
-    return MemoryPlace(settings, database, shown), MemoryPlace(_with_url(settings, ""), path, str(path))
-
-
-def report_lines(report: EngineReport) -> Iterator[str]:
-    """Yield what was copied and whether it is identical, for people."""
-    counts = (
-        f"live entries {report.entries:,}, versions {report.versions:,}, vectors {report.vectors:,}, "
-        f"embeddings pending {report.pending:,}, receipts {report.receipts:,}"
-    )
-    if report.dry_run:
-        yield f"would copy  {counts}"
-    else:
-        yield f"copied  versions {report.copied:,}; the others were already present"
-    if report.seconds_left is not None:
-        yield (
-            "not finished  a daemon uses the memory: stop it and run the same command again "
-            f"(about {report.seconds_left} s)"
-        )
-    elif not report.dry_run:
-        yield f"{'verified' if report.is_whole else 'NOT the same'}  {counts}"
-    yield f"from  {report.source}"
-    yield f"to    {report.target}"
-    yield from (f"differs  {each}" for each in report.listed)
-    yield from (f"damaged and not copied  entry {each}" for each in report.damaged)
-
-
-def _current(database: Path) -> Path:
-    """Return the SQLite file if it has the current schema: reading an older one would require changing it."""
-    if not database.is_file():
-        raise NotFound(f"Database {database} does not exist.", hint="Give its folder with --data-dir.")
-    if look(database).pending:
-        raise ConfigInvalid(
-            "The database has an earlier schema.", hint="Run `agentctx migrate` without --to first."
-        )
-    return database
-
-
-def _with_url(settings: Settings, url: str) -> Settings:
-    from pydantic import ValidationError
-
-    storage = settings.storage
-    try:
-        changed = type(storage).model_validate({**storage.model_dump(), "url": url})
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise InvalidInput(f"Invalid --to: it {reason}.") from None
-    return settings.model_copy(update={"storage": changed})
-
-
-async def _copy_memory(source: MemoryPlace, target: MemoryPlace, *, dry_run: bool) -> EngineReport:
-    from agentctx.storage.migration import begin_copy, tally
-    from agentctx.storage.opening import open_copy_source, open_copy_target
-    from agentctx.times import wall_clock
-
-    async with open_copy_source(source.settings, source.file, clock=wall_clock) as memory:
-        if dry_run:
-            return _report(source, target, await tally(memory))
-        async with open_copy_target(target.settings, target.file, clock=wall_clock) as copy:
-            await begin_copy(memory, copy.copying)
-            done, seconds_left = await _repeat_passes(source, memory, copy)
-    return _report(source, target, done.tally, done, seconds_left)
-
-
-async def _repeat_passes(
-    place: MemoryPlace, source: CopySource, target: Storage
-) -> tuple[CopyPass, int | None]:
-    """Run passes until one was the last, or another would hardly change less.
-
-    Return the last pass, with the number of all changes, and its seconds if it must be repeated.
-    """
-    from agentctx.storage.migration import copy_pass, finish_copy, has_converged
-
-    changed, previous = 0, None
-    while True:
-        began = time.monotonic()
-        with _source_is_still(place) as is_still:
-            is_last = is_still and await source.present_daemon() is None
-            done = await copy_pass(source, target.copying, is_last=is_last)
-            is_last = is_last and await source.present_daemon() is None
-            if is_last and not done.differences:
-                await finish_copy(target, done, origin=place.shown, principal=os.geteuid())
-        changed += done.changed
-        if is_last or has_converged(previous, done.changed):
-            seconds_left = None if is_last else math.ceil(time.monotonic() - began)
-            return replace(done, changed=changed), seconds_left
-        previous = done.changed
-
-
-def _report(
-    source: MemoryPlace,
-    target: MemoryPlace,
-    counted: CopyTally,
-    done: CopyPass | None = None,
-    seconds_left: int | None = None,
-) -> EngineReport:
-    return EngineReport(
-        source=source.shown,
-        target=target.shown,
-        **asdict(counted),
-        copied=done.changed if done else None,
-        differences=done.differences if done else None,
-        listed=done.listed if done else [],
-        dry_run=done is None,
-        seconds_left=seconds_left,
-    )

@@ -202,7 +202,7 @@ class StorageSettings(Section):
     url: str = Field(
         "",
         description="URL of a PostgreSQL database, postgresql://USER@HOST/NAME, without the password; "
-        "empty: a SQLite file in the data folder",
+        "needs the package agentctx-postgresql; empty: a SQLite file in the data folder",
     )
     password: SecretStr | None = Field(
         None, description="password for PostgreSQL; better as a systemd credential or in password_file"

@@ -48,7 +48,7 @@ from agentctx.service.status import Status
 from agentctx.service.transfer import Transfer
 from agentctx.service.trust import Revocations
 from agentctx.storage.base import Storage
-from agentctx.storage.migration import require_usable
+from agentctx.storage.copying import require_usable
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import open_storage
 from agentctx.stores.base import EntryStore
@@ -147,7 +147,7 @@ async def open_core(
             reserve_bytes=settings.storage.reserve_mb * MEBIBYTE,
         )
         try:
-            await require_usable(storage)
+            await require_usable(storage.copying)
             lanes = await open_lanes(models, settings.embedding, storage, clock, telemetry)
             kept = settings.injection
             receipts = ReceiptLog(

@@ -7,10 +7,12 @@ every live chunk has its vector or a pending job, and no vector lacks its live c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from agentctx.access.quotas import Usage
+from agentctx.config.schema import Settings
 from agentctx.errors import StorageFailed
 from agentctx.storage.audit import AuditStorage
 from agentctx.storage.backups import BackupStorage
@@ -83,3 +85,30 @@ class Storage(Protocol):
 
     async def close(self) -> None:
         """Finish the accepted work and close every connection. Idempotent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSchema:
+    """Versions of the program's migrations, and of those that the database lacked."""
+
+    known: tuple[int, ...]
+    missing: tuple[int, ...]
+
+
+class ServerEngine(Protocol):
+    """An engine in a package of its own: a module with these functions, for databases at `storage.url`.
+
+    The package names the module as an entry point of the group `agentctx.storage`, under its URLs' scheme.
+    """
+
+    async def open_storage(self, settings: Settings, *, daemon: str, clock: Clock, migrates: bool) -> Storage:
+        """Connect as the daemon with this id. Raises like `opening.open_storage`."""
+
+    async def update_schema(self, settings: Settings, *, applies: bool) -> ServerSchema:
+        """Apply the missing migrations, or, without `applies`, only list them. Raises like `open_storage`."""
+
+    def migrate_to(self, settings: Settings, to: str, *, dry_run: bool, as_json: bool) -> bool:
+        """Copy the memory from a file to the URL `to`, or from a server to the file, and print a report.
+
+        Return whether the copy is complete. Raises `InvalidInput` for two servers, and like `open_storage`.
+        """

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from agentctx.chunking.base import Span
+from agentctx.errors import ConfigInvalid
 from agentctx.storage.injections import RECEIPT_COLUMNS
 from agentctx.storage.records import Draft, Space
 
@@ -216,6 +217,26 @@ class CopyStorage(CopySource, Protocol):
 
     async def remove_rows(self, table: CopiedTable, keys: Sequence[Sequence[Value]]) -> None:
         """Remove the rows with these keys in one transaction."""
+
+
+async def complete_mark(database: CopySource) -> CopyMark | None:
+    """Return the mark of a complete copy, if there is one. Raises `ConfigInvalid` for an incomplete copy."""
+    mark = await database.mark()
+    if mark is not None and not mark.is_complete:
+        raise ConfigInvalid(
+            "The database is an incomplete copy of another memory.",
+            hint="Run `agentctx migrate --to` again where that memory is, or use another database.",
+        )
+    return mark
+
+
+async def require_usable(target: CopyStorage) -> None:
+    """Let a daemon use the database unless it is an incomplete copy. Raises `ConfigInvalid`.
+
+    From then on it is no longer the copy of another memory.
+    """
+    if await complete_mark(target):
+        await target.set_mark(None)
 
 
 def version_of(row: Mapping[str, Any], content: str, chunks: tuple[CopiedChunk, ...]) -> CopiedVersion:

@@ -1,41 +1,34 @@
-"""Chooses the engine; the only module that names the engines."""
+"""Chooses the engine: SQLite, or one that another package offers as an entry point."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+from urllib.parse import urlsplit
 
+from agentctx import __version__
 from agentctx.bounded_files import read_bounded
-from agentctx.config.schema import Settings, StorageSettings, displayed_url
+from agentctx.config.schema import Settings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
-from agentctx.extras import install_hint
-from agentctx.sqlite.migrate import SchemaState, refuse_foreign
+from agentctx.extras import install_hint_of_package
+from agentctx.sqlite.migrate import SchemaState
 from agentctx.sqlite.reserve import ReserveState
-from agentctx.storage.base import Storage
-from agentctx.storage.copying import CopySource
+from agentctx.storage.base import ServerEngine, ServerSchema, Storage
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.entries.copying import SqliteFileSource
 from agentctx.storage.sqlite.offline import OfflineStorage
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
 
-if TYPE_CHECKING:
-    from agentctx.storage.postgresql.driver import Server
-    from agentctx.storage.postgresql.engine import ServerSchema
-
 __all__ = ["ReserveState", "SchemaState"]
-MIN_READERS: Final = 8
-"""Minimum number of read connections to a server: they wait for replies, so more than cores help."""
+ENTRY_POINTS: Final = "agentctx.storage"
+"""Group of the entry points of other engines, each named after the scheme of its URLs."""
+POSTGRESQL: Final = "agentctx-postgresql"
 FILE_NAME: Final = "daemon-id"
 """Name of the file with the daemon's id, in its data folder."""
-_MIGRATION: Final = "migrate"
-"""Stands for a daemon's id while a memory is copied."""
 
 
 def server_of(settings: Settings) -> str | None:
@@ -73,7 +66,8 @@ async def open_storage(
     """
     if settings.storage.url:
         daemon = await asyncio.to_thread(daemon_id, database.parent)
-        return await _open_server(settings, daemon, clock, migrates=migrates)
+        engine = server_engine(settings.storage.url)
+        return await engine.open_storage(settings, daemon=daemon, clock=clock, migrates=migrates)
     return await SqliteStorage.open(
         database,
         readers=settings.storage.readers,
@@ -86,79 +80,36 @@ async def open_storage(
     )
 
 
-@asynccontextmanager
-async def open_copy_source(settings: Settings, database: Path, *, clock: Clock) -> AsyncIterator[CopySource]:
-    """Open a database only to read it. Daemons may be using it.
-
-    Raises:
-        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `open_storage`.
-    """
-    if not settings.storage.url:
-        await asyncio.to_thread(refuse_foreign, database)
-        yield SqliteFileSource(database)
-        return
-    storage = await _open_server(settings, _MIGRATION, clock, migrates=False)
-    try:
-        yield storage.copying
-    finally:
-        await storage.close()
-
-
-@asynccontextmanager
-async def open_copy_target(settings: Settings, database: Path, *, clock: Clock) -> AsyncIterator[Storage]:
-    """Open or create a database, with the current schema, without registering as its daemon.
-
-    Raises:
-        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `open_storage`.
-    """
-    if settings.storage.url:
-        await update_server(settings, applies=True)
-        storage = await _open_server(settings, _MIGRATION, clock, migrates=False)
-    else:
-        storage = await open_storage(settings, database, clock=clock)
-    try:
-        yield storage
-    finally:
-        await storage.close()
-
-
-async def _open_server(settings: Settings, daemon: str, clock: Clock, *, migrates: bool) -> Storage:
-    server = _server(settings.storage)
-    from agentctx.storage.postgresql.engine import PostgresqlStorage
-
-    return await PostgresqlStorage.open(
-        server,
-        daemon=daemon,
-        readers=max(settings.storage.readers, MIN_READERS),
-        clock=clock,
-        idempotency_hours=settings.storage.idempotency_hours,
-        max_versions=settings.limits.max_versions,
-        migrates=migrates,
-    )
-
-
 async def update_server(settings: Settings, *, applies: bool) -> ServerSchema:
     """Apply the missing migrations to the database on the server, or, without `applies`, only list them.
 
     Raises:
         SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `open_storage`.
     """
-    server = _server(settings.storage)
-    from agentctx.storage.postgresql.engine import update_schema
-
-    return await update_schema(server, applies=applies)
+    return await server_engine(settings.storage.url).update_schema(settings, applies=applies)
 
 
-def _server(settings: StorageSettings) -> Server:
-    if find_spec("asyncpg") is None:
-        raise DriverUnsuitable("storage.url needs the package asyncpg.", hint=install_hint("postgresql"))
-    from agentctx.storage.postgresql.driver import Server, password_of
+def server_engine(url: str) -> ServerEngine:
+    """Return the engine for the scheme of a URL, from its own package.
 
-    return Server(
-        url=settings.url,
-        password=password_of(settings),
-        is_pooled=settings.pooler == "transaction",
-    )
+    Raises:
+        DriverUnsuitable: the package is missing, incomplete, or of another version than this program.
+    """
+    hint = install_hint_of_package(POSTGRESQL)
+    scheme = urlsplit(url).scheme
+    found = next(iter(entry_points(group=ENTRY_POINTS, name=scheme)), None)
+    if found is None:
+        raise DriverUnsuitable(f"{scheme}:// needs the package {POSTGRESQL}.", hint=hint)
+    if found.dist is not None and found.dist.version != __version__:
+        raise DriverUnsuitable(
+            f"The package {found.dist.name} {found.dist.version} is not for agentctx {__version__}.",
+            hint=hint,
+        )
+    try:
+        engine: ServerEngine = found.load()
+    except ImportError as error:
+        raise DriverUnsuitable(f"{scheme}:// needs the package {error.name}.", hint=hint) from error
+    return engine
 
 
 def offline_storage() -> OfflineStorage:

@@ -11,49 +11,49 @@ _FORMAT: Final = "self-executing format"
 _PHRASE: Final = "unusual phrase"
 _SENTENCE: Final = "error message that is not a sentence"
 _DB: Final = "agentctx/storage/sqlite/"
-_PG: Final = "agentctx/storage/postgresql/"
+_PG: Final = "packages/agentctx-postgresql/agentctx_postgresql/"
 _SPACE: Final = "the template takes the number of the space as one"
 _CONDITION: Final = "of `filters.entry_condition`, whose values are parameters"
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (
         _SQL,
-        "agentctx/storage/postgresql/upkeep/integrity.py",
+        f"{_PG}upkeep/integrity.py",
         "f'REINDEX SCHEMA CONCURRENTLY {schema}'",
     ): "quoted by the server",
     (
         _SQL,
-        "agentctx/storage/postgresql/upkeep/tidying.py",
+        f"{_PG}upkeep/tidying.py",
         "f'VACUUM (INDEX_CLEANUP ON, ANALYZE) {table}'",
     ): "constants and numbers",
     (
         _SQL,
-        "agentctx/storage/postgresql/upkeep/tidying.py",
+        f"{_PG}upkeep/tidying.py",
         "f'VACUUM (FULL, ANALYZE) {table}'",
     ): "constants and numbers",
     (
         _SQL,
-        "agentctx/storage/postgresql/upkeep/tidying.py",
+        f"{_PG}upkeep/tidying.py",
         "f'REINDEX INDEX CONCURRENTLY {index}'",
     ): "constants",
     (
         _SQL,
-        "agentctx/storage/postgresql/vectors/nearest_index.py",
+        f"{_PG}vectors/nearest_index.py",
         "f'DROP INDEX CONCURRENTLY {left}'",
     ): "a name of the catalog, made by `name_of`",
     (
         _SQL,
-        "agentctx/storage/postgresql/vectors/nearest_index.py",
+        f"{_PG}vectors/nearest_index.py",
         "_CREATE.format(name=name, space=space, namespace=quoted(namespace))",
     ): "numbers, a hash and a literal: a partial index takes no parameter",
     (
         _SQL,
-        "agentctx/storage/postgresql/vectors/spaces.py",
+        f"{_PG}vectors/spaces.py",
         "_CREATE.format(space=space_id, dimension=dimension)",
     ): "numbers",
     (
         _SQL,
-        "agentctx/storage/postgresql/vectors/spaces.py",
+        f"{_PG}vectors/spaces.py",
         "f'DROP TABLE IF EXISTS vec_{space_id:d}'",
     ): "a number",
     (_SQL, f"{_PG}driver.py", "'; '.join(settings)"): "constants of the callers",
@@ -81,11 +81,11 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "_LARGE.format(space=space, dimensions=MAX_DIMENSIONS, large=LARGE_NAMESPACE)",
     ): _SPACE,
     (_OPENED, "agentctx/storage/opening.py", "daemon_id"): "a file of its own beside the database",
-    (_OPENED, "agentctx/storage/postgresql/driver.py", "password_of"): "the file of the password",
+    (_OPENED, f"{_PG}driver.py", "password_of"): "the file of the password",
     (_OPENED, "agentctx/host/memory_limits.py", "_lines"): "files of the kernel",
-    (_OPENED, "agentctx/storage/postgresql/engine.py", "PostgresqlStorage.open"): "connections to a server",
-    (_OPENED, "agentctx/storage/postgresql/engine.py", "update_schema"): "connections to a server",
-    (_OPENED, "agentctx/storage/postgresql/migrate.py", "load_schema"): "the migrations of the program",
+    (_OPENED, f"{_PG}engine.py", "PostgresqlStorage.open"): "connections to a server",
+    (_OPENED, f"{_PG}engine.py", "update_schema"): "connections to a server",
+    (_OPENED, f"{_PG}migrate.py", "load_schema"): "the migrations of the program",
     (_DRIVER, "agentctx/sqlite/connection_thread.py", "aiosqlite"): "carries functions to a thread",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite_vec"): "the one module that may",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite3"): "for its types",

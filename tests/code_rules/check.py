@@ -13,10 +13,12 @@ from tests.code_rules.rules import Source, Violation, violations
 
 
 def sources(root: Path) -> list[Source]:
-    """Return every file of the program."""
+    """Return every file of the program and of the packages beside it."""
+    folders = [root / "agentctx", *root.glob("packages/*/agentctx_*/")]
     return [
         Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
-        for path in sorted((root / "agentctx").rglob("*.py"))
+        for folder in folders
+        for path in sorted(folder.rglob("*.py"))
     ]
 
 

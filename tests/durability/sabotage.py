@@ -251,7 +251,7 @@ def commit_without_waiting() -> None:
     """Let PostgreSQL answer before the commit is on its disk."""
     from contextlib import asynccontextmanager
 
-    from agentctx.storage.postgresql.connections import PostgresqlConnections
+    from agentctx_postgresql.connections import PostgresqlConnections
 
     transaction = PostgresqlConnections._transaction
     write_statement = PostgresqlConnections.write_statement
@@ -275,7 +275,7 @@ def commit_without_waiting() -> None:
 
 def create_no_jobs_on_postgresql() -> None:
     """Save entries without jobs."""
-    from agentctx.storage.postgresql.entries import chunks
+    from agentctx_postgresql.entries import chunks
 
     build = chunks.build
 
@@ -287,7 +287,7 @@ def create_no_jobs_on_postgresql() -> None:
 
 def forget_idempotency_keys_on_postgresql() -> None:
     """Save again when a request is repeated."""
-    from agentctx.storage.postgresql.entries.engine import PostgresqlEntries
+    from agentctx_postgresql.entries.engine import PostgresqlEntries
 
     save = PostgresqlEntries.save
 
@@ -315,7 +315,7 @@ def log_what_is_embedded() -> None:
 
 def claim_what_others_have_leased() -> None:
     """Ignore the leases of other daemons."""
-    from agentctx.storage.postgresql.queue import jobs
+    from agentctx_postgresql.queue import jobs
 
     lease = "leased_until <= $1 OR"
     assert lease in jobs._CLAIM

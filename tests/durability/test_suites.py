@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from agentctx_postgresql_tests.server import why_unavailable
 from tests.durability import registry
 from tests.durability.powercut_recording import strace_is_missing
 from tests.durability.suite import Suite, report, say, smoke_n
-from tests.storage.postgresql.server import why_unavailable
 
 SEED = 1
 NEEDS_STRACE = ("powercut", "disk")

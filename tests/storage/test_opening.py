@@ -1,11 +1,56 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agentctx import __version__
 from agentctx.cli.app import run
-from agentctx.storage.opening import FILE_NAME, daemon_id
+from agentctx.errors import DriverUnsuitable
+from agentctx.storage.opening import ENTRY_POINTS, FILE_NAME, daemon_id, server_engine
+from tests.storage import drafts
+
+URL = "fakesql://me@db.example.org/memory"
+Offer = Callable[..., None]
+
+
+@pytest.fixture
+def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Offer:
+    """Installs a package that offers a module as the engine for `URL`."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(module: str, version: str = __version__) -> None:
+        info = tmp_path / "agentctx_fakesql-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: agentctx-fakesql\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\nfakesql = {module}\n")
+
+    return install
+
+
+def test_the_engine_of_a_scheme_is_the_module_that_a_package_offers(offer: Offer) -> None:
+    offer("tests.storage.drafts")
+    engine: object = server_engine(URL)
+    assert engine is drafts
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
+    with pytest.raises(DriverUnsuitable, match="needs the package agentctx-postgresql") as caught:
+        server_engine(URL)
+    assert "pip install ./packages/agentctx-postgresql" in str(caught.value.hint)
+
+
+def test_a_package_of_another_version_is_refused(offer: Offer) -> None:
+    offer("tests.storage.drafts", version="0.0.9")
+    with pytest.raises(DriverUnsuitable, match=f"agentctx-fakesql 0.0.9 is not for agentctx {__version__}"):
+        server_engine(URL)
+
+
+def test_a_package_without_its_own_dependency_names_it(offer: Offer) -> None:
+    offer("fakesql_driver")
+    with pytest.raises(DriverUnsuitable, match="needs the package fakesql_driver"):
+        server_engine(URL)
 
 
 @pytest.mark.parametrize("command", [["backup", "--data-dir", "."], ["restore", "copy.db"]])

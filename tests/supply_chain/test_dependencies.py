@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sysconfig
 import tomllib
@@ -15,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
 recorder = docs_script("record_dependencies")
 LOCKS = ("requirements.lock", "requirements-dev.lock")
+PACKAGE_LOCKS = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("packages/*/requirements.lock"))
 PERMISSIVE = {
     "0BSD",
     "Apache-2.0",
@@ -32,6 +34,8 @@ MOST_PACKAGES = 45
 PTH_ALLOWED = {
     "a1_coverage.pth": "coverage, for processes whose environment asks to be measured",
     "_editable_impl_agentctx_daemon.pth": "the folder of this very project",
+    "_agentctx_postgresql.pth": "a package of this project, and its tests",
+    "_agentctx_testing.pth": "the same",
     "distutils-precedence.pth": "setuptools, which venv may bring",
 }
 
@@ -85,20 +89,31 @@ def test_each_licence_is_permissive_and_as_documented(name: str) -> None:
     assert set(re.split(r" (?:AND|OR) ", documented)) <= PERMISSIVE
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", [*LOCKS, *PACKAGE_LOCKS])
 def test_every_locked_package_has_hashes_and_no_address(name: str) -> None:
     text = (ROOT / name).read_text("utf-8")
     packages = re.split(r"\n(?=[A-Za-z0-9])", text.strip())
-    assert len(packages) > 40
-    for package in packages:
+    assert len(packages) > 40 or name in PACKAGE_LOCKS
+    for package in filter(None, packages):
         assert re.match(r"[\w.-]+==\S+", package), package[:80]
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", package), package[:80]
         assert "://" not in package
 
 
 def test_the_development_lock_has_the_versions_of_the_other() -> None:
-    runtime, development = (versions(name) for name in LOCKS)
-    assert runtime == {name: development.get(name) for name in runtime}
+    development = versions("requirements-dev.lock")
+    for lock in ("requirements.lock", *PACKAGE_LOCKS):
+        assert versions(lock).items() <= development.items()
+
+
+def test_no_index_could_resolve_our_own_packages() -> None:
+    projects = [ROOT / "pyproject.toml", *ROOT.glob("packages/*/pyproject.toml")]
+    for project in (tomllib.loads(file.read_text("utf-8"))["project"] for file in projects):
+        extras = project.get("optional-dependencies", {}).values()
+        required = [*project.get("dependencies", ()), *itertools.chain.from_iterable(extras)]
+        assert [line for line in required if line.startswith("agentctx")] == []
+    for lock in (*LOCKS, *PACKAGE_LOCKS):
+        assert [name for name in versions(lock) if name.startswith("agentctx")] == []
 
 
 def test_only_known_code_runs_at_interpreter_start() -> None:

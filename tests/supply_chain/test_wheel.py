@@ -169,8 +169,7 @@ def test_the_image_takes_everything_that_the_wheel_is_built_from() -> None:
         for name in line.split()
     }
     let_through = re.findall(r"^!(.*)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
-    locked = {"requirements.lock"}
-    assert to_image == set(let_through) == needed | locked
+    assert to_image == set(let_through) == needed | {"requirements.lock", "packages"}
 
 
 def metadata_of(archive: zipfile.ZipFile) -> list[str]:

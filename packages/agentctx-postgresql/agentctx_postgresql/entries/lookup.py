@@ -1,0 +1,153 @@
+"""Look up live entries, pages and histories. Every function runs inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from agentctx.storage.entries import MAX_PAGE_CHARS
+from agentctx.storage.faults import Faults
+from agentctx.storage.records import Entry
+from agentctx.storage.search import Filter
+from agentctx_postgresql.driver import Connection
+from agentctx_postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, undamaged, verified
+from agentctx_postgresql.search.filters import LAST_CHARACTER, Parameters, entry_condition
+
+LAST_ID: Final = "\U0010ffff"
+"""Sorts after every id."""
+ROWS_AT_ONCE: Final = 20
+"""Number of rows fetched at once, limited because a text may be a megabyte long."""
+LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
+
+_COUNTS: Final = """SELECT namespace, sum(entries)::bigint FROM (
+      SELECT namespace, count(*) AS entries FROM entries WHERE live GROUP BY namespace
+      UNION ALL SELECT namespace, -1 FROM (
+        SELECT id, namespace FROM entries WHERE live AND expires IS NOT NULL AND expires <= $1
+        UNION SELECT e.id, e.namespace FROM file_states JOIN entries e ON e.id = file_states.entry AND e.live
+        WHERE file_states.state = 'withdrawn') AS hidden) AS counted
+    GROUP BY namespace HAVING sum(entries) > 0"""
+
+
+async def get(
+    conn: Connection, entry_id: str, *, now: int, version: int | None = None
+) -> tuple[int, Entry] | None:
+    """Return the row number and the entry: the live version, or the given one. Raises StorageCorrupt."""
+    row = await conn.fetchrow(
+        f"""{SELECT_ENTRY} WHERE e.id = $1 AND (e.expires IS NULL OR e.expires > $2)
+            AND CASE WHEN $3::int IS NULL THEN e.live ELSE e.version = $3 END""",
+        entry_id,
+        now,
+        version,
+    )
+    return None if row is None else (row["seq"], verified(row))
+
+
+async def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
+    """Return the namespace of the live version, damaged or not, or None."""
+    found = await conn.fetchval(f"SELECT namespace FROM entries WHERE {LIVE}", entry_id, now)  # noqa: S608 - constant
+    return None if found is None else str(found)
+
+
+async def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
+    """Return the row number and the live entry with this key, expired or not."""
+    row = await conn.fetchrow(
+        f"{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key = $3 AND e.live",
+        namespace,
+        collection,
+        key,
+    )
+    return None if row is None else (row["seq"], verified(row))
+
+
+async def find_by_prefix(
+    conn: Connection, namespace: str, collection: str, prefix: str, *, now: int
+) -> tuple[int, Entry] | None:
+    """Return the row number and the live entry of the first key that begins with the prefix."""
+    row = await conn.fetchrow(
+        f"""{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key >= $3 AND e.key < $4
+            AND e.live AND (e.expires IS NULL OR e.expires > $5) ORDER BY e.key LIMIT 1""",
+        namespace,
+        collection,
+        prefix,
+        prefix + LAST_CHARACTER,
+        now,
+    )
+    return None if row is None else (row["seq"], verified(row))
+
+
+async def page(
+    conn: Connection,
+    wanted: Filter,
+    *,
+    now: int,
+    limit: int,
+    before: str | None,
+    with_content: bool = True,
+    faults: Faults,
+) -> tuple[list[Entry], str | None]:
+    """Return up to `limit` entries below the id `before`, newest first, and the start of the next page.
+
+    An edit does not move an entry, so that a walk over the pages misses none that stays.
+
+    A page ends early after `MAX_PAGE_CHARS` of content. Damaged entries are omitted.
+    """
+    parameters = Parameters()
+    condition = entry_condition(wanted, parameters, now=now)
+    select = SELECT_ENTRY if with_content else SELECT_HEAD
+    below = parameters.add(LAST_ID if before is None else before)
+    count = parameters.add(limit + 1)
+    rows = conn.cursor(
+        f"{select} WHERE {condition} AND e.id < {below} ORDER BY e.id DESC LIMIT {count}",
+        *parameters,
+        prefetch=ROWS_AT_ONCE,
+    )
+    shown, is_last = await _shown(rows, limit)
+    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1]["id"]
+
+
+async def history(
+    conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
+) -> tuple[list[Entry], int | None]:
+    """Return up to `limit` versions older than `before`, newest first, and the start of the next page.
+
+    Empty if the live version has expired. Like `page`, it may end early and omits damaged versions.
+    """
+    if await namespace_of(conn, entry_id, now=now) is None:
+        return [], None
+    rows = conn.cursor(
+        f"{SELECT_ENTRY} WHERE e.id = $1 AND e.version < $2 ORDER BY e.version DESC LIMIT $3",
+        entry_id,
+        2**31 - 1 if before is None else before,
+        limit + 1,
+        prefetch=ROWS_AT_ONCE,
+    )
+    shown, is_last = await _shown(rows, limit)
+    return undamaged(shown, faults), None if is_last else shown[-1]["version"]
+
+
+async def count_by_namespace(conn: Connection, *, now: int) -> dict[str, int]:
+    """Return how many entries a page without other conditions would show, by namespace."""
+    return dict(await conn.fetch(_COUNTS, now))
+
+
+async def ids_of(conn: Connection, namespace: str, *, after: str, limit: int) -> list[str]:
+    """Return the first ids above `after` of live entries, in whatever state."""
+    rows = await conn.fetch(
+        "SELECT id FROM entries WHERE namespace = $1 AND live AND id > $2 ORDER BY id LIMIT $3",
+        namespace,
+        after,
+        limit,
+    )
+    return [row["id"] for row in rows]
+
+
+async def _shown(rows: AsyncIterator[Any], limit: int) -> tuple[list[Any], bool]:
+    """Return the rows of a page, and whether they are the last."""
+    shown: list[Any] = []
+    chars = 0
+    async for row in rows:
+        if len(shown) == limit or chars > MAX_PAGE_CHARS:
+            return shown, False
+        shown.append(row)
+        chars += len(row["content"])
+    return shown, True

@@ -1,0 +1,109 @@
+"""Group commit: concurrent saves of new entries share a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
+from typing import Final, NamedTuple, TypeAlias
+
+import asyncpg
+
+from agentctx.errors import AgentctxError
+from agentctx.storage.records import Saved
+from agentctx_postgresql import driver
+from agentctx_postgresql.entries.creations import Creation
+
+CONCURRENT_GROUPS: Final = 2
+"""While the server writes one group, the daemon prepares the words and chunks of the other."""
+MIN_SHARE: Final = 8
+"""A group takes half of the saves in progress, so that the other group can take the rest; at least this many
+if they are there, because every group costs a transaction."""
+MAX_MEMBERS: Final = 64
+
+Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[Saved | None]]]
+
+
+class _Waiting(NamedTuple):
+    creation: Creation
+    answer: asyncio.Future[Saved | None]
+
+
+class SaveGroups:
+    """Collects the saves that arrive while two groups are being committed; they are in the next groups.
+
+    `commit` writes a group in one transaction and returns the outcome of each save: None for one that must
+    be saved alone.
+    """
+
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+        self._waiting: list[_Waiting] = []
+        self._in_progress = 0
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def save(self, creation: Creation) -> Saved | None:
+        """Return the outcome from `commit` once it is on the server's disk.
+
+        None also if the server refused the group, maybe because of another member. Cancelling the caller does
+        not cancel the save.
+
+        Raises:
+            StorageFailed, StorageClosed.
+        """
+        waiting = _Waiting(creation, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._in_progress += 1
+        if len(self._running) < CONCURRENT_GROUPS:
+            self._running.add(asyncio.create_task(self._run()))
+        return await waiting.answer
+
+    async def close(self) -> None:
+        """Wait until all accepted saves are answered."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                size = group_size(self._in_progress)
+                group, self._waiting = self._waiting[:size], self._waiting[size:]
+                await self._commit_group(group)
+                self._in_progress -= len(group)
+        finally:
+            self._running -= {asyncio.current_task()}
+
+    async def _commit_group(self, group: Sequence[_Waiting]) -> None:
+        try:
+            answers = await self._commit([each.creation for each in group])
+        except Exception as error:  # noqa: BLE001 - passed on to the callers
+            _refuse(group, error)
+        else:
+            for each, answer in zip(group, answers, strict=True):
+                _answer(each, answer)
+
+
+def group_size(in_progress: int) -> int:
+    """Return how many of the saves in progress, waiting or being committed, a group may have."""
+    return min(MAX_MEMBERS, max(MIN_SHARE, ceil(in_progress / CONCURRENT_GROUPS)))
+
+
+def _answer(waiting: _Waiting, answer: Saved | None) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_result(answer)
+
+
+def _refuse(group: Sequence[_Waiting], error: Exception) -> None:
+    for each in group:
+        if _is_member_error(error):
+            _answer(each, None)
+        elif not each.answer.done():
+            each.answer.set_exception(error)
+
+
+def _is_member_error(error: Exception) -> bool:
+    """Return whether a single save may be the reason why the group failed, and nothing of it was written."""
+    if not isinstance(error, AgentctxError):
+        return True
+    cause = error.__cause__
+    return isinstance(cause, asyncpg.PostgresError) and not driver.is_lost(cause)

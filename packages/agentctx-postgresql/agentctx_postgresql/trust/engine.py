@@ -1,0 +1,121 @@
+"""Provenance and quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from agentctx.errors import NotFound, StorageCorrupt
+from agentctx.storage.records import Job
+from agentctx.storage.trust import Revoked, Settled, Source
+from agentctx.wire import FileMark
+from agentctx_postgresql import locks
+from agentctx_postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads, writes
+from agentctx_postgresql.driver import Connection
+from agentctx_postgresql.entries import chunks, lookup, saving
+from agentctx_postgresql.entries.chunks import RESERVED_MS, Reservation
+from agentctx_postgresql.trust import file_states, quarantine, revocation
+from agentctx_postgresql.trust import provenance as recorded
+from agentctx_postgresql.upkeep import repair
+
+_UNSETTLED: Final = "SELECT entry FROM quarantine WHERE state <> 'withdrawn' ORDER BY entry LIMIT $1"
+_TAKEN: Final = """SELECT entry, state, revocation FROM quarantine
+    WHERE state <> 'withdrawn' AND entry = ANY($1::text[]) ORDER BY entry FOR UPDATE"""
+
+
+async def settle(conn: Connection, *, now: int, reservation: Reservation | None, limit: int) -> Settled:
+    """Apply the states of up to `limit` rows."""
+    ids = [row[0] for row in await conn.fetch(_UNSETTLED, limit)]
+    if not ids:
+        return Settled(0)
+    await locks.lock_spaces_shared(conn)
+    await locks.lock_entries(conn, ids)
+    rows = await conn.fetch(_TAKEN, ids)
+    jobs: list[Job] = []
+    erased = []
+    for entry_id, state, revoked_by in rows:
+        if state == "returning":
+            await conn.execute("DELETE FROM quarantine WHERE entry = $1", entry_id)
+            jobs += await _put_back(conn, entry_id, now=now, reservation=reservation)
+            continue
+        if state == "held":
+            await _withdraw(conn, entry_id)
+        elif await _is_erased(conn, entry_id, revoked_by, now=now):
+            erased.append(entry_id)
+        await conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = $1", entry_id)
+    # Counts entries that another daemon has settled meanwhile, too: more may follow.
+    return Settled(len(ids), tuple(erased), tuple(jobs))
+
+
+async def _withdraw(conn: Connection, entry_id: str) -> None:
+    seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND live", entry_id)
+    if seq is not None:
+        await chunks.remove(conn, seq)
+
+
+async def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) -> bool:
+    principal = await conn.fetchval("SELECT principal FROM revocations WHERE id = $1", revocation)
+    try:
+        await saving.delete(conn, entry_id, now=now, principal=principal)
+    except NotFound:
+        return False
+    return True
+
+
+async def _put_back(
+    conn: Connection, entry_id: str, *, now: int, reservation: Reservation | None
+) -> Sequence[Job]:
+    """Rechunk the live version and create its jobs. Does nothing if it has chunks or is gone."""
+    try:
+        found = await lookup.get(conn, entry_id, now=now)
+    except StorageCorrupt:
+        return ()
+    if found is None or await conn.fetchval("SELECT 1 FROM chunks WHERE entry = $1 LIMIT 1", found[0]):
+        return ()
+    return await repair.rechunk(conn, *found, now=now, reservation=reservation)
+
+
+class PostgresqlTrust(PostgresqlPart):
+    """`TrustStorage` on a PostgreSQL server."""
+
+    provenance = reads(recorded.provenance)
+    quarantined = reads(quarantine.count)
+    release = writes(quarantine.release)
+    undo_revocation = writes(revocation.undo)
+    forget_revoked = writes(revocation.forget)
+
+    async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
+        now = self.db.clock()
+        revoke = partial(revocation.revoke, source=source, principal=principal, now=now, dry_run=dry_run)
+        if dry_run:
+            return (await self.db.read(revoke, CHECK_TIMEOUT_S))[0]
+        revoked, _ = await self.db.write(revoke, lambda done: self.db.erasures.note_quarantined(done[1]))
+        return revoked
+
+    async def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> int:
+        mark = partial(file_states.mark, namespace=namespace, marks=marks, now=self.db.clock())
+        marked, _ = await self.db.write(mark, lambda done: self.db.erasures.note_quarantined(done[1]))
+        return marked
+
+    async def expire_withdrawn(self, *, before: int, limit: int = 50) -> int:
+        expire = partial(file_states.expire, before=before, limit=limit, now=self.db.clock())
+        erased = await self.db.write(expire, self._note_expired)
+        return len(erased)
+
+    def _note_expired(self, erased: Sequence[str]) -> None:
+        if erased:
+            self.db.erasures.note_deletion(erased)
+
+    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
+        now = self.db.clock()
+        reserved = None
+        if embed:
+            reserved = Reservation(self.db.daemon, now + RESERVED_MS)
+        return await self.db.write(
+            partial(settle, now=now, reservation=reserved, limit=limit), self._note_settled
+        )
+
+    def _note_settled(self, settled: Settled) -> None:
+        if settled.rows:
+            self.db.erasures.note_deletion(settled.erased)

@@ -1,0 +1,191 @@
+"""The chains of the audit trail: every change to one is detected, and daemons do not block each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agentctx.storage import audit as trail
+from agentctx.storage.audit import MS_PER_DAY as DAY
+from agentctx.storage.audit import AuditQuery, Event
+from agentctx_postgresql.audit import audit_events
+from agentctx_postgresql.driver import Connection, Server
+from agentctx_postgresql.engine import PostgresqlStorage
+from tests.storage.drafts import ManualClock
+
+
+@pytest.fixture
+async def other(database: str, clock: ManualClock) -> AsyncIterator[PostgresqlStorage]:
+    """A second daemon on the same database."""
+    opened = await PostgresqlStorage.open(Server(url=database), daemon="b", clock=clock, server_clock=clock)
+    yield opened
+    await opened.close()
+
+
+def read_events(count: int) -> list[Event]:
+    return [Event(kind="read", principal=number) for number in range(count)]
+
+
+async def write_two_chains(storage: PostgresqlStorage) -> list[str]:
+    """Write six rows to one chain and, while its lock is held, five to another; return their names."""
+
+    async def add_to_both(conn: Connection) -> None:
+        await audit_events.add(conn, read_events(5), now=1)
+        await storage.db.write(lambda other: audit_events.add(other, read_events(5), now=1))
+
+    await storage.audit.add(read_events(1))
+    await storage.db.write(add_to_both)
+    names = await storage.db.read(lambda conn: conn.fetch("SELECT DISTINCT chain FROM audit ORDER BY chain"))
+    return [row[0] for row in names]
+
+
+async def change(storage: PostgresqlStorage, sql: str) -> None:
+    await storage.db.write(lambda conn: conn.execute(sql))
+
+
+async def is_sound(storage: PostgresqlStorage) -> bool:
+    return (await storage.audit.verify()).is_sound
+
+
+async def test_each_daemon_may_have_its_own_chain_and_verification_covers_all(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    both = (storage, other)
+    await asyncio.gather(*(each.audit.add(read_events(2)) for each in both for _ in range(40)))
+    verdicts = [await each.audit.verify() for each in both]
+    assert [(verdict.is_sound, verdict.rows) for verdict in verdicts] == [(True, 160)] * 2
+    chains = await storage.db.read(lambda conn: conn.fetchval("SELECT count(DISTINCT chain) FROM audit"))
+    assert chains > 1
+
+
+async def test_an_uncommitted_row_blocks_no_other_daemon(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    inside, may_commit = asyncio.Event(), asyncio.Event()
+
+    async def slowly(conn: Connection) -> None:
+        await audit_events.add(conn, read_events(1), now=1)
+        inside.set()
+        await may_commit.wait()
+
+    await other.audit.add(read_events(1))
+    slow = asyncio.create_task(storage.db.write(slowly))
+    try:
+        await asyncio.wait_for(inside.wait(), 30)
+        await asyncio.wait_for(other.audit.add(read_events(1)), 30)
+    finally:
+        may_commit.set()
+        await slow
+    assert await is_sound(storage)
+
+
+async def test_a_rolled_back_action_leaves_no_row_and_an_intact_chain(storage: PostgresqlStorage) -> None:
+
+    async def record_and_fail(conn: Connection) -> None:
+        await audit_events.add(conn, read_events(1), now=1)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await storage.db.write(record_and_fail)
+    await storage.audit.add(read_events(1))
+    assert await is_sound(storage)
+    assert len(await storage.audit.page(AuditQuery(limit=9))) == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE audit SET principal = 77 WHERE chain = '{first}' AND seq = 2",
+        "UPDATE audit SET hash = '' WHERE chain = '{first}' AND seq = 2",
+        "DELETE FROM audit WHERE chain = '{first}' AND seq = 2",
+        "DELETE FROM audit WHERE chain = '{first}' AND seq <= 2",
+        "DELETE FROM audit WHERE chain = '{first}' AND seq >= 3",
+        "DELETE FROM audit",
+        "DELETE FROM audit_chains WHERE chain = '{second}'",
+        """WITH rows AS (DELETE FROM audit WHERE chain = '{second}')
+           DELETE FROM audit_chains WHERE chain = '{second}'""",
+        "WITH x AS (DELETE FROM audit) DELETE FROM audit_chains",
+        "DELETE FROM installation WHERE name = 'audit_chains'",
+        """INSERT INTO audit (chain, seq, at, kind, detail, previous_hash, hash)
+           SELECT chain, seq + 1, at, kind, detail, hash, hash FROM audit
+           WHERE chain = '{first}' AND seq = 6""",
+    ],
+)
+async def test_manual_changes_are_still_found_after_new_rows(storage: PostgresqlStorage, sql: str) -> None:
+    first, second = await write_two_chains(storage)
+    assert await is_sound(storage)
+    await change(storage, sql.format(first=first, second=second))
+    assert not await is_sound(storage)
+    for _ in range(2):
+        await storage.audit.add(read_events(1))
+    assert not await is_sound(storage)
+
+
+async def test_a_noted_head_is_found_in_one_of_the_chains(storage: PostgresqlStorage) -> None:
+    await storage.audit.add(read_events(3))
+    noted = trail.parse_head((await storage.audit.verify()).head or "")
+    assert noted is not None
+    await storage.audit.add(read_events(3))
+    assert (await storage.audit.verify(noted)).is_sound
+    assert not (await storage.audit.verify(noted._replace(hash=b"x" * 16))).is_sound
+
+
+async def test_pruning_keeps_the_chains_and_the_record_of_forgotten_entries(
+    storage: PostgresqlStorage,
+) -> None:
+    await storage.audit.add([Event(kind="forget", principal=7, subject="gone"), *read_events(500)])
+    noted = trail.parse_head((await storage.audit.verify()).head or "")
+    await storage.audit.add(read_events(300))
+    assert await storage.audit.prune(before=0, keep=1_000) == 0
+    assert await storage.audit.prune(before=0, keep=300) == 501
+    verdict = await storage.audit.verify(noted)
+    assert (verdict.is_sound, verdict.rows) == (True, 301)
+    assert await storage.db.read(lambda conn: audit_events.was_forgotten(conn, "gone"))
+    await change(storage, "DELETE FROM audit WHERE kind = 'prune'")
+    assert not await is_sound(storage)
+
+
+async def test_expired_rows_are_pruned_within_a_day(storage: PostgresqlStorage, clock: ManualClock) -> None:
+    await storage.audit.add(read_events(3))
+    clock.now += 10 * DAY
+    await storage.audit.add([Event(kind="list", principal=7)])
+    assert await storage.audit.prune(before=clock.now - 9 * DAY, keep=99) == 0
+    clock.now += 1
+    assert await storage.audit.prune(before=clock.now - 9 * DAY, keep=99) == 3
+    assert [row.kind for row in await storage.audit.page(AuditQuery(limit=9))] == ["prune", "list"]
+    assert await storage.audit.prune(before=clock.now - 8 * DAY, keep=99) == 0
+    assert await is_sound(storage)
+
+
+async def test_pages_and_filters_cover_all_chains(storage: PostgresqlStorage) -> None:
+    for number in range(5):
+        await storage.audit.add([Event(kind="read", principal=7, subject=str(number % 2))])
+    await storage.audit.add([Event(kind="list", principal=7)])
+    first = await storage.audit.page(AuditQuery(limit=2))
+    second = await storage.audit.page(AuditQuery(limit=2, before=first[-1].seq))
+    assert [(row.kind, row.subject) for row in [*first, *second]] == [
+        ("list", None),
+        ("read", "0"),
+        ("read", "1"),
+        ("read", "0"),
+    ]
+    odd = await storage.audit.page(AuditQuery(limit=9, kind="read", subject="1"))
+    assert len(odd) == 2
+
+
+async def test_changed_settings_are_recorded_per_daemon(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    note = storage.audit.note_config
+    await note("start", {"a": "1", "b": "1"}, {}, only_changes=False)
+    await other.audit.note_config("start", {"a": "9"}, {}, only_changes=False)
+    await note("reload", {"a": "1", "b": "1"}, {}, only_changes=True)
+    await note("reload", {"a": "2", "c": "1"}, {}, only_changes=True)
+    rows = await storage.audit.page(AuditQuery(limit=9))
+    assert [(row.kind, row.detail) for row in reversed(rows)] == [
+        ("start", '{"changed":[]}'),
+        ("start", '{"changed":[]}'),
+        ("reload", '{"changed":["a","b","c"]}'),
+    ]
