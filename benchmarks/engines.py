@@ -22,12 +22,12 @@ from agentctx.times import wall_clock
 from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql_tests.server import running_server, why_unavailable
+from agentctx_testing.drafts import ALL, FINGERPRINT, keyless
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.filling import SEEDS
 from benchmarks.options import Options
 from benchmarks.texts import TextSource
 from benchmarks.timing import interleaved_ms, median, percentile
-from tests.storage.drafts import ALL, FINGERPRINT, keyless
 
 TEXT_CHARACTERS = 400
 DIMENSION = 384

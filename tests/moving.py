@@ -13,8 +13,8 @@ from agentctx.errors import AgentctxError, Expired
 from agentctx.storage.entries import ExportSelection
 from agentctx.times import parse_time
 from agentctx.wire import ExportedEntry, ImportRequest, SaveResult
+from agentctx_testing.drafts import ManualClock
 from tests.running_core import ME, running_core
-from tests.storage.drafts import ManualClock
 
 PAGE = 7
 BATCH = 5

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agentctx.chunking import ChunkerPositionAdapter, Document, RecursiveCharacterChunker, Span, spans_of
 from agentctx.chunking.adapter import locate
-
-from .promises import check_cover, texts, unhurried
+from agentctx.chunking.base import PositionAwareChunker
+from agentctx_testing.conformance.chunkers import ChunkerConformance, check_cover, texts, unhurried
 
 
 class Fixed:
@@ -22,6 +22,19 @@ class Fixed:
 
     def chunk(self, text: str) -> list[str]:
         return self.pieces
+
+
+class Lines:
+    name = "lines"
+
+    def chunk(self, text: str) -> list[str]:
+        return text.splitlines(keepends=True)
+
+
+class TestConformance(ChunkerConformance):
+    @pytest.fixture
+    def chunker(self) -> PositionAwareChunker:
+        return ChunkerPositionAdapter(Lines())
 
 
 def positions(text: str, *pieces: str) -> list[tuple[int, int]]:

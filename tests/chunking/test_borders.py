@@ -11,8 +11,7 @@ from agentctx.chunking.borders import (
     last_grapheme_border,
     separator_levels,
 )
-
-from .promises import texts, unhurried
+from agentctx_testing.conformance.chunkers import texts, unhurried
 
 
 def grapheme_borders(text: str) -> list[int]:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from agentctx.chunking import CHUNKING_VERSION, Span, chunk_entry, entry
 from agentctx.chunking.entry import ENTRY_LIMITS, character_weight
-
-from .promises import PIECES, check_promises, unhurried, weigh_all_one
+from agentctx_testing.conformance.chunkers import PIECES, check_promises, unhurried, weigh_all_one
 
 PROSE = "The daemon keeps what it was told. It answers in time! Does it? Yes, it does; always. " * 40
 CHINESE = "记忆是由所有进程共享的,并且持久保存在磁盘上。" * 40

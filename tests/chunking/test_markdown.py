@@ -5,10 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.chunking import MarkdownChunker
-from agentctx.chunking.base import Span
+from agentctx.chunking.base import PositionAwareChunker, Span
 from agentctx.chunking.markdown import outline_of
-
-from .promises import PIECES, check_positions, check_promises, texts, unhurried, weigh_by_script
+from agentctx_testing.conformance.chunkers import (
+    PIECES,
+    ChunkerConformance,
+    check_positions,
+    check_promises,
+    texts,
+    unhurried,
+    weigh_by_script,
+)
 
 HEADINGS = [
     "# A heading that takes most of a chunk itself\n\n",
@@ -27,6 +34,14 @@ def chunks(text: str, size: int, overlap: int = 0) -> list[str]:
 def test_the_name_contains_the_limits() -> None:
     assert MarkdownChunker().name == "Markdown(size=1000, overlap=200)"
     assert MarkdownChunker(500, 50).name == "Markdown(size=500, overlap=50)"
+
+
+class TestConformance(ChunkerConformance):
+    size, overlap = 20, 5
+
+    @pytest.fixture
+    def chunker(self) -> PositionAwareChunker:
+        return MarkdownChunker(20, 5)
 
 
 @unhurried

@@ -6,13 +6,29 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentctx.chunking import Document, RecursiveCharacterChunker, generate_chunk_id, generate_pa_chunk_id
+from agentctx.chunking.base import PositionAwareChunker
 from agentctx.chunking.span_chunker import chunk_id_at
 from agentctx.errors import InvalidInput
-
-from .promises import PIECES, check_positions, check_promises, texts, unhurried, weigh_by_script
+from agentctx_testing.conformance.chunkers import (
+    PIECES,
+    ChunkerConformance,
+    check_positions,
+    check_promises,
+    texts,
+    unhurried,
+    weigh_by_script,
+)
 
 PROSE = "The daemon keeps what it was told. It answers in time! Does it? " * 60
 LIST_OF_SEPARATORS = [["\n\n", "\n", ". ", " ", ""], [" "], [], [""], [". ", "a"], ["\n\n"]]
+
+
+class TestConformance(ChunkerConformance):
+    size, overlap = 20, 5
+
+    @pytest.fixture
+    def chunker(self) -> PositionAwareChunker:
+        return RecursiveCharacterChunker(20, 5)
 
 
 def test_recursive_character_chunker() -> None:

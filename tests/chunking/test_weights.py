@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from agentctx.chunking.weights import CharacterRuler, Ruler, WeightTable
 from agentctx.errors import InvalidInput
-
-from .promises import unhurried
+from agentctx_testing.conformance.chunkers import unhurried
 
 
 def letter_value(character: str) -> int:

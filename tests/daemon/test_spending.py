@@ -12,9 +12,9 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.service.base import Examination
 from agentctx.wire import ProviderCost, SearchRequest
+from agentctx_testing.drafts import ManualClock
 from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import ManualClock
 from tests.telemetry.scraped import scraped
 
 DAY_MS = 86_400_000

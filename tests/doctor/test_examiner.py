@@ -20,10 +20,10 @@ from agentctx.service.base import Examination
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult
+from agentctx_testing.drafts import assert_sound
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.conformance import assert_sound
 from tests.storage.sqlite.backup.test_salvage import root_of, zero_pages
 
 TEXTS = ("red apple", "green pear", "blue plum")

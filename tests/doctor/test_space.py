@@ -32,10 +32,9 @@ from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Saved, Space, SpaceState
 from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx_testing.drafts import ManualClock, embed, keyless, save, serving_space, vector
 from tests import running_core
 from tests.doctor.damage import damaged, hide_vectors, lose_words
-from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ManualClock, keyless, vector
 
 OURS: dict[str, str | int] = {"provider": "fake", "model": "one", "dimension": 2}
 OTHER: dict[str, str | int] = {"provider": "fake", "model": "two", "dimension": 2}

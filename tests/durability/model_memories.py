@@ -23,13 +23,13 @@ from agentctx.service.base import Listing
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.times import wall_clock
+from agentctx_testing.drafts import ManualClock
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect_copy
 from tests.durability.kill import QUICK
 from tests.durability.provider_vectors import Judge, look
 from tests.moving import differences
 from tests.running_core import ME, running_core, sqlite_of
-from tests.storage.drafts import ManualClock
 
 T = TypeVar("T")
 

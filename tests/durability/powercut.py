@@ -27,11 +27,11 @@ from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.search.search import by_words
 from agentctx.storage.sqlite.upkeep import integrity, proofs
 from agentctx.storage.sqlite.vectors import spaces
+from agentctx_testing.drafts import ALL
 from tests.durability.powercut_recording import BACKUP, FILES, Recording, Request, record
 from tests.durability.powercut_states import State, states
 from tests.durability.suite import Outcome
 from tests.durability.words import FEW, SOUGHT, own_words
-from tests.storage.drafts import ALL
 
 PROCESSES = 2
 REQUESTS = 48

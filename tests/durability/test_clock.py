@@ -6,9 +6,8 @@ from pathlib import Path
 
 from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition
+from agentctx_testing.drafts import ManualClock, assert_sound
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.conformance import assert_sound
-from tests.storage.drafts import ManualClock
 
 DAY_MS = 86_400_000
 YEAR_2040_MS = 2_208_988_800_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx_testing.drafts import keyless
 from tests.durability.words import own_words, unfound, unfound_in, word_of
-from tests.storage.drafts import keyless
 
 
 def test_each_text_has_a_word_of_its_own() -> None:

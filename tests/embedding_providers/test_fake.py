@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.embedding_providers.fake import FakeCall, FakeFault, FakeProvider
 from agentctx.errors import Disposition, ProviderFailed
-from tests.embedding_providers.conformance import BlockBatches, Make, ProviderConformance
+from agentctx_testing.conformance.embedding_providers import BlockBatches, Make, ProviderConformance
 
 
 class TestConformance(ProviderConformance):

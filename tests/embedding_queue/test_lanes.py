@@ -19,9 +19,9 @@ from agentctx.errors import Conflict, Disposition, NotFound
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.search import QueryVector
 from agentctx.wire import ReembedReply
+from agentctx_testing.drafts import assert_sound
 from tests.embedding_queue.test_space_keeper import ChangedProvider
 from tests.running_core import ME, running_core, save
-from tests.storage.conformance import assert_sound
 from tests.wire_requests import search
 
 AUTO: dict[str, Any] = {"next": {"switch": "auto"}}

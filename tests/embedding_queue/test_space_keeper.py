@@ -18,9 +18,9 @@ from agentctx.embedding_queue.status import QueueStatus
 from agentctx.errors import DeadlineExceeded, Disposition
 from agentctx.storage.records import SpaceState
 from agentctx.storage.spaces import SpaceStorage
+from agentctx_testing.drafts import assert_sound
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.conformance import assert_sound
 from tests.wire_requests import search
 
 

@@ -20,9 +20,9 @@ from agentctx.errors import AgentctxError, DaemonUnreachable
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import SaveRequest, SaveResult
+from agentctx_testing.drafts import assert_sound
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.live_files import modes
-from tests.storage.conformance import assert_sound
 
 MakeDaemon = Callable[..., DaemonProcess]
 NO_MODEL = '[embedding]\nprovider = "none"\n'

@@ -8,8 +8,8 @@ import pytest
 
 from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, NotFound
+from agentctx_testing.drafts import assert_sound
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.conformance import assert_sound
 from tests.wire_requests import search
 
 

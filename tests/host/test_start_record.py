@@ -19,7 +19,7 @@ from agentctx.host.start_record import (
     read_record,
     recorded_start,
 )
-from tests.storage.drafts import ManualClock
+from agentctx_testing.drafts import ManualClock
 
 ENTRY_TEXT = "text of an entry"
 

@@ -27,7 +27,7 @@ from agentctx.storage.records import Job
 from agentctx.storage.search import Filter, NearestChunk
 from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.wire import InjectionPosition, Order
-from tests.storage.drafts import START_MS
+from agentctx_testing.drafts import START_MS
 
 DIMENSION = 8
 _COMMON = (

@@ -10,10 +10,10 @@ import pytest
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import ContextRequest, SaveRequest, SearchRequest
+from agentctx_testing.drafts import ManualClock
 from tests.amount import examples
 from tests.rag.found_at_once import check, opened_space
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import ManualClock
 
 
 @pytest.fixture

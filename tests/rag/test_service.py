@@ -22,8 +22,8 @@ from agentctx.rag.service import RAGService
 from agentctx.sqlite.driver import hardening
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.search.engine import SqliteSearch
+from agentctx_testing.drafts import ManualClock
 from tests.running_core import embedded, running_core, save, sqlite_of
-from tests.storage.drafts import ManualClock
 
 ALL = Filter(namespace="default")
 

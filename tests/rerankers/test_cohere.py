@@ -11,8 +11,8 @@ import pytest
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.cohere import CohereReranker, scores_in_order
+from agentctx_testing.conformance.rerankers import RerankerConformance, chunks_of
 from tests.rerankers.cohere_server import CohereServer, cohere_server
-from tests.rerankers.conformance import RerankerConformance, chunks_of
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.cross_encoder import CrossEncoderReranker, relevance
-from tests.rerankers.conformance import RerankerConformance, chunks_of
+from agentctx_testing.conformance.rerankers import RerankerConformance, chunks_of
 from tests.rerankers.tiny_cross_encoder import write_tiny
 
 

@@ -23,8 +23,8 @@ from agentctx.wire import (
     RevokeRequest,
     SearchRequest,
 )
+from agentctx_testing.drafts import ManualClock
 from tests.running_core import ME, save
-from tests.storage.drafts import ManualClock
 
 SEED: Final = 20261128
 STEPS: Final = 14

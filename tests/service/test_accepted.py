@@ -11,10 +11,10 @@ import pytest
 from agentctx.daemon.build import Core
 from agentctx.errors import AgentctxError
 from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest
+from agentctx_testing.drafts import ManualClock
 from tests.amount import examples
 from tests.moving import differences, exported
 from tests.running_core import ME, running_core
-from tests.storage.drafts import ManualClock
 
 HISTORIES = examples(40)
 STEPS = 14

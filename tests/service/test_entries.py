@@ -39,8 +39,8 @@ from agentctx.wire import (
     SaveResult,
     SearchRequest,
 )
+from agentctx_testing.drafts import ManualClock
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import ManualClock
 
 DAY_MS = 86_400_000
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agentctx.embedding_providers.fake import FakeProvider
+from agentctx_testing.drafts import ManualClock
 from tests.amount import IS_WHOLE
 from tests.running_core import running_core
 from tests.service import histories
-from tests.storage.drafts import ManualClock
 
 COUNT, AT_ONCE = (10_000, 100) if IS_WHOLE else (20, 20)
 

@@ -21,8 +21,8 @@ from agentctx.wire import (
     ExplainRequest,
     InjectionView,
 )
+from agentctx_testing.drafts import ManualClock
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.drafts import ManualClock
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from agentctx.server.app import create_app
 from agentctx.service.metrics import file_sizes
 from agentctx.telemetry import metrics
 from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest, SearchRequest
+from agentctx_testing.drafts import ManualClock
 from tests.running_core import ME, embedded, running_core, save
 from tests.server.running import running
-from tests.storage.drafts import ManualClock
 from tests.telemetry.scraped import Scraped, family_types, scraped
 
 TEXT = "zanzibar quixotic falcon"

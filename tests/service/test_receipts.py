@@ -14,7 +14,7 @@ from agentctx.rag.trace import Considered
 from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
 from agentctx.service.write_behind import BATCH
 from agentctx.storage.injections import Receipt, Visible, everything
-from tests.storage.drafts import ManualClock
+from agentctx_testing.drafts import ManualClock
 
 
 class MemoryTable:

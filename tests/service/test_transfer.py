@@ -25,10 +25,10 @@ from agentctx.wire import (
     SaveResult,
     SearchRequest,
 )
+from agentctx_testing.drafts import START_MS, ManualClock
 from tests.amount import examples
 from tests.moving import differences, exported, imported
 from tests.running_core import ME, running_core, save
-from tests.storage.drafts import START_MS, ManualClock
 
 HOUR_MS = 3_600_000
 YEAR_MS = 365 * 24 * HOUR_MS

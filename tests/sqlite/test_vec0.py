@@ -22,7 +22,7 @@ from agentctx.sqlite.vec0 import (
     quoted,
     stored_ids,
 )
-from tests.vector_stores.conformance import random_vectors
+from agentctx_testing.conformance.vector_stores import random_vectors
 
 
 def blob(*numbers: float) -> bytes:

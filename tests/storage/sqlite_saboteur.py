@@ -16,7 +16,7 @@ _JOB = """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, lea
 
 
 class SqliteSaboteur:
-    """See `repair_conformance.Saboteur`."""
+    """See `repair.Saboteur` of the suite."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

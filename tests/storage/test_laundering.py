@@ -19,7 +19,7 @@ from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.trust import engine, quarantine
 from agentctx.storage.versions import WriteOptions
 from agentctx.wire import Origin, Trust
-from tests.storage.drafts import draft as some_draft
+from agentctx_testing.drafts import draft as some_draft
 
 CHAINS: Final = int(os.environ.get("AGENTCTX_CHAINS", "1000"))
 """The full suite runs 10,000 chains, which takes minutes."""

@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.drafts import FINGERPRINT, ManualClock, vector
+from agentctx_testing.drafts import FINGERPRINT, ManualClock, vector
 
 
 class EmbedCalls:

@@ -21,8 +21,7 @@ from agentctx.storage.records import Change, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.by_kind import KnowledgeStore
-from tests.storage.conformance import assert_sound
-from tests.storage.drafts import ALL, FINGERPRINT, START_MS, ManualClock
+from agentctx_testing.drafts import ALL, FINGERPRINT, START_MS, ManualClock, assert_sound
 from tests.stores.conftest import EmbedCalls
 
 DAY_MS = 86_400_000

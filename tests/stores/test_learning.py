@@ -14,7 +14,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.by_kind import LearningStore
 from agentctx.stores.learning import confidence
-from tests.storage.drafts import ManualClock
+from agentctx_testing.drafts import ManualClock
 from tests.stores.conftest import EmbedCalls
 
 ERROR = "FileNotFoundError: /home/ann/build-17/out.txt at 2026-11-21T08:00:00Z"

@@ -13,7 +13,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.by_kind import MemoryStore
 from agentctx.wire import Origin
-from tests.storage.drafts import ALL, ManualClock
+from agentctx_testing.drafts import ALL, ManualClock
 from tests.stores.conftest import EmbedCalls
 
 

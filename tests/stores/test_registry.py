@@ -8,7 +8,7 @@ from agentctx.config.schema import CollectionSettings
 from agentctx.errors import InvalidInput, UnknownCollection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import EntryStore, SaveContext
-from tests.storage.drafts import START_MS, ManualClock
+from agentctx_testing.drafts import START_MS, ManualClock
 from tests.stores.conftest import EmbedCalls
 
 

@@ -15,9 +15,7 @@ from agentctx.errors import ConfigInvalid, InvalidInput, StorageClosed, StorageF
 from agentctx.vector_stores.chroma import ChromaVectorStore
 from agentctx.vector_stores.chroma_client import close, collection_name, parse_url
 from agentctx.vector_stores.chroma_rows import RowVanishing, hit_of
-from tests.ports import free_port
-from tests.vector_stores import chroma_server
-from tests.vector_stores.conformance import (
+from agentctx_testing.conformance.vector_stores import (
     DIMENSION,
     EAST,
     NORTH,
@@ -27,6 +25,8 @@ from tests.vector_stores.conformance import (
     ids,
     record,
 )
+from tests.ports import free_port
+from tests.vector_stores import chroma_server
 
 
 @pytest.fixture(scope="module")

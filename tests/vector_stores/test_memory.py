@@ -4,7 +4,15 @@ import pytest
 
 from agentctx.errors import InvalidInput
 from agentctx.vector_stores.memory import InMemoryVectorStore
-from tests.vector_stores.conformance import DIMENSION, EAST, NORTH, VectorStoreConformance, chunk, ids, record
+from agentctx_testing.conformance.vector_stores import (
+    DIMENSION,
+    EAST,
+    NORTH,
+    VectorStoreConformance,
+    chunk,
+    ids,
+    record,
+)
 
 
 class TestInMemoryVectorStore(VectorStoreConformance):

@@ -10,7 +10,14 @@ from agentctx.errors import InvalidInput, StorageClosed, StorageFull
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.writer import Writer
 from agentctx.vector_stores.sqlite_vec import SqliteVecStore
-from tests.vector_stores.conformance import DIMENSION, EAST, NORTH, VectorStoreConformance, ids, record
+from agentctx_testing.conformance.vector_stores import (
+    DIMENSION,
+    EAST,
+    NORTH,
+    VectorStoreConformance,
+    ids,
+    record,
+)
 
 
 @pytest.fixture

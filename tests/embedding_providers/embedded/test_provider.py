@@ -27,7 +27,7 @@ from agentctx.embedding_providers.embedded.model import SentenceModel, load_mode
 from agentctx.embedding_providers.embedded.provider import EmbeddedProvider, build_in_subprocess
 from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
-from tests.embedding_providers.conformance import BlockBatches, Make, ProviderConformance
+from agentctx_testing.conformance.embedding_providers import BlockBatches, Make, ProviderConformance
 from tests.embedding_providers.embedded.multilingual.installed import needs_weights
 from tests.embedding_providers.embedded.tiny import DIMENSION, write_model, write_tiny
 

@@ -12,7 +12,7 @@ from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_providers.remote.provider import BATCH_LANES, RemoteProvider
 from agentctx.errors import Disposition, ProviderFailed
-from tests.embedding_providers.conformance import BlockBatches, Make, ProviderConformance
+from agentctx_testing.conformance.embedding_providers import BlockBatches, Make, ProviderConformance
 from tests.embedding_providers.remote.conftest import MakeProvider
 from tests.embedding_providers.remote.loopback import Loopback, loopback, replies
 from tests.embedding_providers.remote.wire_answers import ANSWERS, DIMENSION, openai_compatible, settings_of

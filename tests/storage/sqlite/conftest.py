@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.drafts import ManualClock
+from agentctx_testing.drafts import ManualClock
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries.rows import SELECT_CHUNKS
 from agentctx.storage.sqlite.search.filters import entry_condition
-from tests.storage.conformance import StorageConformance, assert_sound, embed, save, serving_space
-from tests.storage.drafts import ALL, ManualClock, draft, keyless
+from agentctx_testing.conformance.storage import StorageConformance
+from agentctx_testing.drafts import ALL, ManualClock, assert_sound, draft, embed, keyless, save, serving_space
 
 
 class TestSqliteStorage(StorageConformance):

@@ -10,7 +10,7 @@ import pytest
 from agentctx.errors import StorageFailed
 from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import PostgresqlStorage
-from tests.storage.drafts import keyless
+from agentctx_testing.drafts import keyless
 
 WAIT_S = 60
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentctx_postgresql_tests.server import RunningServer, running_server, why_unavailable
-from tests.storage.drafts import ManualClock
+from agentctx_testing.drafts import ManualClock
 
 HERE = Path(__file__).parent
 CROWDS = ("[300]", "[400]")

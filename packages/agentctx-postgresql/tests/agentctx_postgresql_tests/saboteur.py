@@ -7,7 +7,7 @@ from agentctx_postgresql_tests.server import RunningServer
 
 
 class PostgresqlSaboteur:
-    """See `repair_conformance.Saboteur`."""
+    """See `repair.Saboteur` of the suite."""
 
     def __init__(self, server: RunningServer, database: str) -> None:
         self._server = server

@@ -13,8 +13,8 @@ from agentctx.storage.search import Filter
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import SearchRequest
 from agentctx_postgresql.clock import ServerClock
+from agentctx_testing.drafts import keyless
 from tests.running_core import ME, running_core, save
-from tests.storage.drafts import keyless
 
 HOURS_MS = 3 * 3_600_000
 DELAY_MS = 600_000

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from tests.storage.drafts import ALL
 
 from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, StorageFailed
 from agentctx_postgresql import driver
@@ -31,7 +32,7 @@ from agentctx_postgresql_tests.server import (
     running_server,
     why_unavailable,
 )
-from tests.storage.drafts import ALL
+from agentctx_testing.drafts import ALL
 
 WAIT_S = 60
 PASSWORD = "hush"  # noqa: S105 - for a server that exists only during the tests

@@ -34,8 +34,19 @@ from agentctx_postgresql.copy_passes import (
 )
 from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import PostgresqlStorage
-from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
-from tests.storage.drafts import ALL, START_MS, ManualClock, draft, keyless, vector
+from agentctx_testing.drafts import (
+    ALL,
+    START_MS,
+    ManualClock,
+    assert_sound,
+    draft,
+    embed,
+    found_by_words,
+    keyless,
+    save,
+    serving_space,
+    vector,
+)
 
 ME = 1000
 NUMBERS = 12

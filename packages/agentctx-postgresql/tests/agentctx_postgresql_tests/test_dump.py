@@ -11,8 +11,7 @@ from agentctx.storage.entries import ExportSelection
 from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql_tests.server import RunningServer
-from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
-from tests.storage.drafts import keyless
+from agentctx_testing.drafts import assert_sound, embed, found_by_words, keyless, save, serving_space
 
 ENTRIES = 6
 OTHER_CLUSTER = """UPDATE entries SET x = '4000000000'; UPDATE erasures SET x = '4000000000'"""

@@ -13,8 +13,8 @@ from agentctx.storage.ids import bucket_of
 from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import CommitSettings, PostgresqlStorage, durability_warnings
 from agentctx_postgresql_tests.server import RunningServer
-from tests.storage.conformance import StorageConformance
-from tests.storage.drafts import keyless
+from agentctx_testing.conformance.storage import StorageConformance
+from agentctx_testing.drafts import keyless
 
 
 class TestPostgresqlStorage(StorageConformance):

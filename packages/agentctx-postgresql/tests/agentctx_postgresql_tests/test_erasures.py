@@ -12,7 +12,7 @@ from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.erasures import record_erasure
 from agentctx_postgresql.search import terms
-from tests.storage.drafts import keyless
+from agentctx_testing.drafts import keyless
 
 WRITERS = 8
 TRANSACTIONS = 125

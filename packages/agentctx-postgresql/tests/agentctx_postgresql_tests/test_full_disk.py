@@ -17,7 +17,7 @@ from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql_tests.clients import opened, save, stored_ids
 from agentctx_postgresql_tests.conftest import TEMPLATE
 from agentctx_postgresql_tests.server import RunningServer
-from tests.storage.conformance import assert_sound
+from agentctx_testing.drafts import assert_sound
 
 SIZE_MB = 48
 MAX_SAVES = 2_000

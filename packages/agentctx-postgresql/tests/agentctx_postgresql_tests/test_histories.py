@@ -9,10 +9,10 @@ import pytest
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx_postgresql import connections
 from agentctx_postgresql.clock import ServerClock
+from agentctx_testing.drafts import ManualClock
 from tests.amount import IS_WHOLE
 from tests.running_core import running_core
 from tests.service import histories
-from tests.storage.drafts import ManualClock
 
 COUNT = 300 if IS_WHOLE else 5
 

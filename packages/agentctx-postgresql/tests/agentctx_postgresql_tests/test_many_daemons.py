@@ -16,8 +16,7 @@ from agentctx.times import Clock, wall_clock
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.vectors import spaces
-from tests.storage.conformance import assert_sound
-from tests.storage.drafts import FINGERPRINT, draft, keyless, vector, vectors
+from agentctx_testing.drafts import FINGERPRINT, assert_sound, draft, keyless, vector, vectors
 
 LEASE_MS = 60_000
 NO_VECTOR = "SELECT count(*) FROM vec_1 v WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.id = v.chunk)"

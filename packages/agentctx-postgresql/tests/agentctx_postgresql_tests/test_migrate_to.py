@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.storage.conformance import embed, save, serving_space
+from tests.storage.drafts import draft, keyless
 
 from agentctx.cli.app import run
 from agentctx.host.lock import acquire_lock, data_lock_path
@@ -13,8 +15,6 @@ from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_postgresql.migrate_to import EngineReport, report_lines
 from agentctx_postgresql_tests.server import running_server, why_unavailable
-from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import draft, keyless
 
 
 @pytest.fixture

@@ -19,8 +19,16 @@ from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.search import vector_search
 from agentctx_postgresql.vectors import nearest_index
 from agentctx_postgresql_tests.server import USER, RunningServer
-from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
-from tests.storage.drafts import ALL, keyless, vector
+from agentctx_testing.drafts import (
+    ALL,
+    assert_sound,
+    embed,
+    found_by_words,
+    keyless,
+    save,
+    serving_space,
+    vector,
+)
 
 WAIT_S = 60
 BINARY = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")

@@ -15,8 +15,7 @@ from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import PostgresqlStorage, update_schema
 from agentctx_postgresql_tests.server import USER, RunningServer
 from agentctx_postgresql_tests.upkeep.test_tidying import tidy_completely
-from tests.storage.conformance import assert_sound, embed, save, serving_space
-from tests.storage.drafts import keyless
+from agentctx_testing.drafts import assert_sound, embed, keyless, save, serving_space
 
 SCRIPT = Path(agentctx_postgresql.__file__).with_name("migrations") / "roles.sql"
 ROLES = ("agentctx_owner", "agentctx_daemon", "agentctx_reader")

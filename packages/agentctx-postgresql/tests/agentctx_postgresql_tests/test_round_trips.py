@@ -17,8 +17,17 @@ from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.search import keyword_search, term_counts
 from agentctx_postgresql_tests.counting_relay import CountingRelay, counting_relay
 from agentctx_postgresql_tests.server import USER, RunningServer
-from tests.storage.conformance import assert_sound, embed, save, serving_space, with_turns
-from tests.storage.drafts import ALL, draft, keyless, vector
+from agentctx_testing.drafts import (
+    ALL,
+    assert_sound,
+    draft,
+    embed,
+    keyless,
+    save,
+    serving_space,
+    vector,
+    with_turns,
+)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
+from tests.storage.conformance import assert_sound
 
 from agentctx.errors import StorageFailed
 from agentctx_postgresql_tests.clients import Clients, opened, save, stored_ids
@@ -17,7 +18,7 @@ from agentctx_postgresql_tests.server import (
     running_standby,
     why_unavailable,
 )
-from tests.storage.conformance import assert_sound
+from agentctx_testing.drafts import assert_sound
 
 WAIT_S = 60
 STANDBY = "second"

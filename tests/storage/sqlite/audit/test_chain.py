@@ -17,8 +17,8 @@ from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, He
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.audit.chain import verify_file
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx_testing.drafts import draft, keyless
 from tests.fixtures.schemas import unpack
-from tests.storage.drafts import draft, keyless
 
 SECRET = b"s" * 32
 DAY = trail.MS_PER_DAY

@@ -28,9 +28,9 @@ from agentctx.storage.trust import Source
 from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from agentctx.wire.names import DEFAULT_NAMESPACE
+from agentctx_testing.drafts import ALL
 from tests.fixtures.schemas import unpack
 from tests.sqlite.row_digest import row_digest
-from tests.storage.drafts import ALL
 
 NOW = 1_795_000_000_000
 BAD_NAMES = {"relative": "other", "nul": "/tmp/a\0b", "long": "/tmp/" + "x" * 300}

@@ -18,14 +18,14 @@ from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep import integrity
 from agentctx.storage.upkeep import FileRepair
-from tests.storage.drafts import ALL, ManualClock, draft, keyless
-from tests.storage.repair_conformance import (
+from agentctx_testing.conformance.storage.repair import (
     assert_every_chunk_is_found,
     assert_healthy,
     embed_pending,
     filled,
     prepared_space,
 )
+from agentctx_testing.drafts import ALL, ManualClock, draft, keyless
 
 PAGE = 4_096
 DERIVED = (

@@ -12,7 +12,7 @@ from agentctx.storage.ids import first_id, new_id
 from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import saving
-from tests.storage.drafts import START_MS
+from agentctx_testing.drafts import START_MS
 
 HOUR_MS = 3_600_000
 OLD = START_MS - 25 * HOUR_MS

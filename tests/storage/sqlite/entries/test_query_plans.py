@@ -16,7 +16,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.search.filters import entry_condition
 from agentctx.storage.sqlite.search.search import narrow
-from tests.storage.drafts import ALL, START_MS, draft
+from agentctx_testing.drafts import ALL, START_MS, draft
 
 ONE = replace(ALL, collections=("knowledge",))
 SEVERAL = replace(ALL, collections=("knowledge", "learning"))

@@ -12,7 +12,7 @@ from agentctx.errors import InvalidInput
 from agentctx.storage.entries import ExportSelection, ImportOptions
 from agentctx.storage.records import Change
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.drafts import START_MS, ManualClock, draft, keyless
+from agentctx_testing.drafts import START_MS, ManualClock, draft, keyless
 
 OTHER_ID = "018f0000-0000-7000-8000-000000000001"
 DAMAGES = {

@@ -17,8 +17,7 @@ from agentctx.storage.sqlite.search import fts, keyword_search
 from agentctx.storage.sqlite.search.fts import CommonTokens
 from agentctx.storage.sqlite.search.keyword_search import QUESTIONS_PER_COUNT, LargeScopes
 from agentctx.storage.words import match_expression, question_terms, scope_token
-from tests.storage.conformance import save
-from tests.storage.drafts import ManualClock, keyless
+from agentctx_testing.drafts import ManualClock, keyless, save
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.storage.conformance import save
-from tests.storage.drafts import keyless
+from agentctx_testing.drafts import keyless, save
 
 INSTRUCTIONS_PER_STEP = 10
 """In SQLite's virtual machine."""

@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import search
-from tests.storage.quarantine_conformance import QuarantineConformance
+from agentctx_testing.conformance.storage.quarantine import QuarantineConformance
 
 
 @pytest.fixture(params=[0, 1_000])

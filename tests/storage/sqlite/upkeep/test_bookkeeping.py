@@ -19,10 +19,9 @@ from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
 from agentctx.storage.upkeep import Bookkeeping
+from agentctx_testing.drafts import START_MS, embed, keyless, serving_space
 from tests.amount import IS_WHOLE
 from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil
-from tests.storage.conformance import embed, serving_space
-from tests.storage.drafts import START_MS, keyless
 
 NAME = "agentctx.db"
 EVERYTHING = Filter(namespace="default", with_quarantined=True)

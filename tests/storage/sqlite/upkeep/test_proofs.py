@@ -13,9 +13,8 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx_testing.drafts import ALL, FINGERPRINT, ManualClock, embed, keyless, save, serving_space, vector
 from tests.doctor.damage import damaged
-from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ALL, FINGERPRINT, ManualClock, keyless, vector
 
 TEXTS = ("The harbour is closed.", "The harbour opens on Friday.", "Über 北京 1234 don't x_y the and")
 

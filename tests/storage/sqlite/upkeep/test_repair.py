@@ -21,8 +21,7 @@ from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.upkeep import integrity, proofs, repair, word_rebuild
-from tests.storage.drafts import ALL, ManualClock, draft, keyless
-from tests.storage.repair_conformance import (
+from agentctx_testing.conformance.storage.repair import (
     MISSING_CHUNK,
     TEXTS,
     RepairConformance,
@@ -32,6 +31,7 @@ from tests.storage.repair_conformance import (
     filled,
     prepared_space,
 )
+from agentctx_testing.drafts import ALL, ManualClock, draft, keyless
 from tests.storage.sqlite_saboteur import SqliteSaboteur
 
 WORD_DAMAGE = {

@@ -16,8 +16,7 @@ from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.trust import Source
-from tests.storage.conformance import embed, serving_space
-from tests.storage.drafts import ALL, ManualClock, draft, keyless, vector
+from agentctx_testing.drafts import ALL, ManualClock, draft, embed, keyless, serving_space, vector
 
 FLIPPED = """UPDATE entries SET content = CAST(x'E2' || substr(CAST(content AS BLOB), 2) AS TEXT)
     WHERE id = ?"""

@@ -13,8 +13,8 @@ from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import residue
 from agentctx.storage.sqlite.upkeep import tidying
-from tests.storage.drafts import draft, keyless
-from tests.storage.repair_conformance import embed_pending, prepared_space
+from agentctx_testing.conformance.storage.repair import embed_pending, prepared_space
+from agentctx_testing.drafts import draft, keyless
 from tests.storage.sqlite_saboteur import SqliteSaboteur
 
 

@@ -17,8 +17,8 @@ from agentctx.storage.records import Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.slots import FilePages, file_pages
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx_testing.conformance.vector_stores import random_vectors
 from tests.doctor.damage import damaged
-from tests.vector_stores.conformance import random_vectors
 
 DIMENSION = 512
 COUNT = 1_000

@@ -10,7 +10,7 @@ import pytest
 from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.sqlite.vectors.vec0_shadow import content_faults, drop, missing_tables, shape_faults
-from tests.vector_stores.conformance import random_vectors
+from agentctx_testing.conformance.vector_stores import random_vectors
 
 DIMENSION = 8
 COUNT = 600

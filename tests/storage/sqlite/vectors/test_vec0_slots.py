@@ -16,7 +16,7 @@ from agentctx.sqlite.vec0 import BLOCK_SIZE
 from agentctx.storage.proofs import SlotCount
 from agentctx.storage.sqlite.vectors import vec0_shadow, vec0_slots
 from agentctx.storage.sqlite.vectors.vec0_slots import SlotBlock, blocks, count_slots, sparsest
-from tests.vector_stores.conformance import random_vectors
+from agentctx_testing.conformance.vector_stores import random_vectors
 
 DIMENSION = 8
 COUNT = 1_500

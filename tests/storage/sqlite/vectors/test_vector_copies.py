@@ -20,17 +20,22 @@ from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.vectors import vector_copies
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
-from tests.storage.conformance import (
-    OTHER,
-    ConversationConformance,
-    CueConformance,
-    SearchConformance,
-    SpaceConformance,
+from agentctx_testing.conformance.storage.conversations import ConversationConformance
+from agentctx_testing.conformance.storage.cues import CueConformance
+from agentctx_testing.conformance.storage.search import SearchConformance
+from agentctx_testing.conformance.storage.spaces import OTHER, SpaceConformance
+from agentctx_testing.drafts import (
+    ALL,
+    FINGERPRINT,
+    ManualClock,
+    draft,
     embed,
+    keyless,
     save,
     serving_space,
+    vector,
+    vectors,
 )
-from tests.storage.drafts import ALL, FINGERPRINT, ManualClock, draft, keyless, vector, vectors
 
 DIMENSION = 24
 NAMESPACES = ("default", "other")

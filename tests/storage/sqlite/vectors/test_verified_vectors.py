@@ -12,8 +12,7 @@ from agentctx.storage.records import Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex
 from agentctx.storage.sqlite.vectors.verified_vectors import OVERHEAD_BYTES, VerifiedVectors
-from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ALL, ManualClock, keyless, vector
+from agentctx_testing.drafts import ALL, ManualClock, embed, keyless, save, serving_space, vector
 
 DIMENSION = 4
 BYTES_EACH = 4 * DIMENSION + OVERHEAD_BYTES

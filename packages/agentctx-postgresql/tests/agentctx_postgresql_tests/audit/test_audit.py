@@ -13,7 +13,7 @@ from agentctx.storage.audit import AuditQuery, Event
 from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.engine import PostgresqlStorage
-from tests.storage.drafts import ManualClock
+from agentctx_testing.drafts import ManualClock
 
 
 @pytest.fixture

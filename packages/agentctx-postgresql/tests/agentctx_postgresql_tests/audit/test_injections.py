@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.storage.injections_conformance import InjectionsConformance
+from agentctx_testing.conformance.storage.injections import InjectionsConformance
 
 
 class TestPostgresqlInjections(InjectionsConformance):

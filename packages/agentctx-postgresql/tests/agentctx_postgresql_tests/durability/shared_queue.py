@@ -14,10 +14,10 @@ from pathlib import Path
 from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql_tests.server import RunningServer, running_server
+from agentctx_testing.drafts import keyless
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
 from tests.durability.suite import Outcome
 from tests.durability.words import unfound_in
-from tests.storage.drafts import keyless
 
 DAEMONS = 4
 SAVED_AT_ONCE = 32

@@ -22,11 +22,10 @@ from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_postgresql.copy_passes import PAGE_VERSIONS
 from agentctx_postgresql_tests.server import RunningServer, running_server, why_unavailable
+from agentctx_testing.drafts import keyless, save
 from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.forked_process import ForkedCommand
-from tests.storage.conformance import save
-from tests.storage.drafts import keyless
 
 WAIT_S = 60.0
 BUSY = 30

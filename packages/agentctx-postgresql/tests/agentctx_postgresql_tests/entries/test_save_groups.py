@@ -18,7 +18,7 @@ from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.entries import creations
 from agentctx_postgresql.entries.creations import Creation
 from agentctx_postgresql.entries.save_groups import MIN_SHARE, SaveGroups, group_size
-from tests.storage.drafts import FINGERPRINT, keyless, vector
+from agentctx_testing.drafts import FINGERPRINT, keyless, vector
 
 WAIT_S = 60
 

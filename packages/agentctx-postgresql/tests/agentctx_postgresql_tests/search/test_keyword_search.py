@@ -8,8 +8,7 @@ import pytest
 
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.search import keyword_search, term_counts
-from tests.storage.conformance import found_by_words, save
-from tests.storage.drafts import ALL, keyless
+from agentctx_testing.drafts import ALL, found_by_words, keyless, save
 
 
 @pytest.fixture(autouse=True)

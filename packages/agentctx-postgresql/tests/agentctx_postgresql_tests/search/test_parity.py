@@ -6,8 +6,7 @@ from pathlib import Path
 
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_postgresql.engine import PostgresqlStorage
-from tests.storage.conformance import save
-from tests.storage.drafts import ALL, ManualClock, keyless
+from agentctx_testing.drafts import ALL, ManualClock, keyless, save
 
 TEXTS = (
     "getUserName reads config.yaml",

@@ -12,8 +12,7 @@ from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.search import vector_search
 from agentctx_postgresql.vectors import nearest_index
-from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import ALL, keyless, vector
+from agentctx_testing.drafts import ALL, embed, keyless, save, serving_space, vector
 
 ENTRIES = 60
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.storage.file_states_conformance import FileStatesConformance
+from agentctx_testing.conformance.storage.file_states import FileStatesConformance
 
 
 class TestPostgresqlFileStates(FileStatesConformance):

@@ -11,9 +11,8 @@ from agentctx.storage.trust import Source
 from agentctx_postgresql import locks
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.engine import PostgresqlStorage
-from tests.storage.conformance import assert_sound, embed, save, serving_space
-from tests.storage.drafts import ManualClock, keyless
-from tests.storage.quarantine_conformance import QuarantineConformance
+from agentctx_testing.conformance.storage.quarantine import QuarantineConformance
+from agentctx_testing.drafts import ManualClock, assert_sound, embed, keyless, save, serving_space
 
 
 class TestPostgresqlQuarantine(QuarantineConformance):

@@ -12,10 +12,9 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.upkeep import leases
+from agentctx_testing.drafts import ManualClock, keyless, save, serving_space
 from tests.running_core import ME, embedded, running_core
 from tests.running_core import save as save_entry
-from tests.storage.conformance import save, serving_space
-from tests.storage.drafts import ManualClock, keyless
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from agentctx.errors import StorageCorrupt
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql_tests.saboteur import PostgresqlSaboteur
 from agentctx_postgresql_tests.server import RunningServer
-from tests.storage.conformance import save
-from tests.storage.drafts import keyless
-from tests.storage.repair_conformance import RepairConformance
+from agentctx_testing.conformance.storage.repair import RepairConformance
+from agentctx_testing.drafts import keyless, save
 
 
 @pytest.fixture

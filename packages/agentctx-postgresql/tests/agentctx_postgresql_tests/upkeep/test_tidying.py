@@ -17,9 +17,8 @@ from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.upkeep import leases, tidying
 from agentctx_postgresql_tests.server import RunningServer
-from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import draft, keyless, vector, vectors
-from tests.storage.injections_conformance import FULL
+from agentctx_testing.conformance.storage.injections import FULL
+from agentctx_testing.drafts import draft, embed, keyless, save, serving_space, vector, vectors
 
 WORD = "zyzzyvaword"
 KEY = "keyofsecrets"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctx_postgresql.engine import PostgresqlStorage
-from tests.storage.drafts import ALL, keyless
+from agentctx_testing.drafts import ALL, keyless
 
 
 async def test_words_of_earlier_rules_are_rebuilt_at_a_start(storage: PostgresqlStorage) -> None:

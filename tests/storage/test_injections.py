@@ -1,11 +1,6 @@
 from __future__ import annotations
 
 from agentctx.storage.injections import InjectionIds
-from tests.storage.injections_conformance import InjectionsConformance
-
-
-class TestSqliteInjections(InjectionsConformance):
-    """Runs the suite."""
 
 
 def test_ids_from_different_processes_sort_by_time() -> None:

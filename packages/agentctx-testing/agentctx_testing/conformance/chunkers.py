@@ -1,16 +1,17 @@
-"""The promises of every chunker here, and texts that try to break them."""
+"""The suite of chunkers: what each promises, and texts that try to break it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from itertools import accumulate, pairwise
+from operator import attrgetter
 
 import regex
-from hypothesis import settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentctx.chunking.base import Document, PositionAwareChunk, PositionAwareChunker, Span
+from agentctx.chunking.base import Document, PositionAwareChunker, Span
 
 PIECES = [
     *["\n\n", "\n", "\r\n", ". ", " ", "   ", "\t", "a", "word", "longerword", "x" * 17],
@@ -32,6 +33,8 @@ PIECES = [
 
 unhurried = settings(deadline=None)
 """A busy machine must not fail a test."""
+_inherited = settings(unhurried, suppress_health_check=list(HealthCheck))
+"""A chunker has no state, so it may come from a fixture, and the test from a base class."""
 
 texts = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=60).map("".join),
@@ -98,5 +101,33 @@ def check_no_blank(text: str, spans: list[Span], size: int, sums: list[int]) -> 
         assert not any(text[span.start : span.end].isspace() for span in spans)
 
 
-def contents(chunks: list[PositionAwareChunk]) -> list[str]:
-    return [chunk.content for chunk in chunks]
+class ChunkerConformance:
+    """Expects a fixture `chunker`: a `PositionAwareChunker`.
+
+    Wrap a chunker without positions in a `ChunkerPositionAdapter`. Set `size` and `overlap`, in characters,
+    for one that limits its chunks: it must cut no grapheme and make no blank chunk where it can avoid that.
+    """
+
+    size: int | None = None
+    overlap = 0
+
+    @_inherited
+    @given(text=texts)
+    def test_the_chunks_of_any_text_cover_it_in_order(self, chunker: PositionAwareChunker, text: str) -> None:
+        spans = check_positions(chunker, text)
+        if self.size is not None:
+            check_promises(text, spans, self.size, self.overlap)
+        elif text:
+            check_cover(text, spans)
+            assert spans == sorted(spans, key=attrgetter("start"))
+        else:
+            assert spans == []
+
+    @_inherited
+    @given(text=texts)
+    def test_equal_texts_have_equal_chunks(self, chunker: PositionAwareChunker, text: str) -> None:
+        document = Document("doc", text)
+        assert chunker.chunk_with_positions(document) == chunker.chunk_with_positions(document)
+
+    def test_it_has_a_name(self, chunker: PositionAwareChunker) -> None:
+        assert chunker.name

@@ -1,4 +1,4 @@
-"""The promises of every reranker. In subclasses, the fixture `reranker` scores by shared words."""
+"""The suite of rerankers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ def chunks_of(texts: list[str]) -> list[PositionAwareChunk]:
 
 
 class RerankerConformance:
-    @pytest.fixture
-    def reranker(self) -> Reranker:
-        raise NotImplementedError
+    """Expects a fixture `reranker`, whose scores grow with the words that question and text share."""
 
     async def test_the_most_relevant_come_first_and_ties_keep_their_order(self, reranker: Reranker) -> None:
         chunks = chunks_of(TEXTS)

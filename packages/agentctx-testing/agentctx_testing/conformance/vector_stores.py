@@ -1,4 +1,4 @@
-"""Conformance suite for vector stores. Subclass it with a fixture `store`."""
+"""The suite of vector stores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def random_vectors(count: int, dimension: int, seed: int = 7) -> Vector:
 
 
 class VectorStoreConformance:
-    """Expects a fixture `store`: an empty store for vectors of length DIMENSION."""
+    """Expects a fixture `store`: an empty store for vectors of length `DIMENSION`."""
 
     @pytest.fixture
     async def filled(self, store: VectorStore) -> VectorStore:

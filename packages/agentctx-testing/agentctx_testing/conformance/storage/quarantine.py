@@ -1,7 +1,4 @@
-"""Quarantined entries are never found, before and after they leave the indexes.
-
-Subclass it with a fixture `storage`.
-"""
+"""Quarantined entries are never found, before and after they leave the indexes."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ import pytest
 
 from agentctx.storage.base import Storage
 from agentctx.storage.trust import RevocationUndone, Source
-from tests.storage.conformance import embed, found_by_words, save, serving_space
-from tests.storage.drafts import ALL, keyless, vector
+from agentctx_testing.drafts import ALL, embed, found_by_words, keyless, save, serving_space, vector
 
 BAD = Source(agent="bad")
 SETTLED = pytest.mark.parametrize("is_settled", [False, True])
@@ -48,8 +44,6 @@ class QuarantineSetup:
 
 
 class QuarantineConformance:
-    """Quarantine tests that every engine must pass."""
-
     @pytest.fixture
     async def setup(self, storage: Storage) -> QuarantineSetup:
         made = QuarantineSetup(storage)

@@ -1,7 +1,4 @@
-"""Entries whose file cannot be seen stay in the answers; those whose file says something else return with it.
-
-Subclass it with fixtures `storage` and `clock`.
-"""
+"""Entries whose file cannot be seen stay in the answers; withdrawn ones return with their file."""
 
 from __future__ import annotations
 
@@ -14,8 +11,18 @@ from agentctx.storage.base import Storage
 from agentctx.storage.records import Change
 from agentctx.storage.trust import RecordedState, RevocationUndone, Source
 from agentctx.wire import FileMark
-from tests.storage.conformance import assert_sound, embed, found_by_words, save, serving_space
-from tests.storage.drafts import ALL, START_MS, ManualClock, draft, vector
+from agentctx_testing.drafts import (
+    ALL,
+    START_MS,
+    ManualClock,
+    assert_sound,
+    draft,
+    embed,
+    found_by_words,
+    save,
+    serving_space,
+    vector,
+)
 
 FILE = {"category": "fact", "tags": ["ops"], "source": "/d/a.md", "file": {"digest": "0" * 64, "places": []}}
 SETTLED = pytest.mark.parametrize("is_settled", [False, True])
@@ -75,8 +82,6 @@ class _Files:
 
 
 class FileStatesConformance:
-    """Tests that every engine must pass."""
-
     @pytest.fixture
     async def files(self, storage: Storage, clock: ManualClock) -> _Files:
         made = _Files(storage)

@@ -1,4 +1,4 @@
-"""Receipts of injections are stored, listed and swept. Subclass it with fixtures `storage` and `clock`."""
+"""Receipts of injections are stored, listed and swept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from agentctx.errors import StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.injections import CandidateFigures, Receipt
-from tests.storage.drafts import ManualClock, draft
+from agentctx_testing.drafts import ManualClock, draft
 
 FULL = Receipt(
     id="01k000000000",
@@ -56,8 +56,6 @@ def numbered(count: int) -> list[Receipt]:
 
 
 class InjectionsConformance:
-    """The tests."""
-
     async def test_a_receipt_is_read_back_unchanged(self, storage: Storage) -> None:
         await storage.injections.add([FULL, BARE])
         assert await storage.injections.find(FULL.id) == FULL

@@ -1,4 +1,4 @@
-"""Damage that every storage engine must find and repair. Subclass with fixtures `storage` and `saboteur`."""
+"""Damage that every storage engine must find and repair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import NotFound
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Saved, Space
-from tests.storage.drafts import ALL, FINGERPRINT, START_MS, draft, keyless
+from agentctx_testing.drafts import ALL, FINGERPRINT, START_MS, draft, keyless
 
 PROVIDER = FakeProvider(dimension=16)
 MISSING_CHUNK = 987_654
@@ -111,6 +111,8 @@ async def assert_every_chunk_is_found(storage: Storage, saved: list[Saved]) -> N
 
 
 class RepairConformance:
+    """Expects fixtures `storage`, and `saboteur`: a `Saboteur` of its database."""
+
     async def test_words_and_vectors_of_cues_are_rebuilt(self, storage: Storage) -> None:
         await prepared_space(storage)
         cues = ["Which umbrella shall I pack?", "planning a picnic"]

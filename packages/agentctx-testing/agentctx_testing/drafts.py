@@ -1,4 +1,4 @@
-"""Drafts, clocks and vectors for storage tests."""
+"""Drafts, clocks and vectors for tests of storage, and the calls that most of them make."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.records import Draft
-from agentctx.storage.search import Filter
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Draft, Saved, Space
+from agentctx.storage.search import ChunksWithTurns, Filter, QueryVector, Steps, WithTurns
 
 START_MS = 1_790_000_000_000
 ALL = Filter(namespace="default")
@@ -58,3 +59,38 @@ def vector(*numbers: float) -> Vectors:
 
 def vectors(*rows: Vectors) -> Vectors:
     return np.stack(rows).astype(np.float32)
+
+
+async def serving_space(storage: Storage) -> Space:
+    space = await storage.spaces.open(FINGERPRINT)
+    return await storage.spaces.prepare(space.id, vector(1))
+
+
+async def save(storage: Storage, wanted: Draft) -> Saved:
+    return await storage.entries.save(wanted, embed=True)
+
+
+async def embed(storage: Storage, saved: Saved, *rows: Vectors) -> int:
+    found = rows or (vector(1),) * len(saved.jobs)
+    return await storage.jobs.complete(saved.jobs, vectors(*found))
+
+
+async def found_by_words(storage: Storage, question: str, wanted: Filter = ALL) -> list[str]:
+    return [hit.entry for hit in (await storage.search.by_words(question, wanted, 50)).hits]
+
+
+async def with_turns(
+    storage: Storage, chunks: list[int], wanted: Filter, near: QueryVector | None = None
+) -> ChunksWithTurns:
+    """Return the chunks and the turns around them, read by a single step."""
+
+    def steps() -> Steps[ChunksWithTurns]:
+        found: ChunksWithTurns = yield WithTurns(chunks, wanted)
+        return found
+
+    return await storage.search.follow(steps, near)
+
+
+async def assert_sound(storage: Storage) -> None:
+    census = await storage.upkeep.census()
+    assert census.violations == 0, census  # noqa: S101 - for tests

@@ -1,0 +1,84 @@
+"""What ranking needs from an engine: neighbouring turns, and how common terms and entries are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctx.chunking.base import Span
+from agentctx.storage.base import Storage
+from agentctx.storage.search import Filter
+from agentctx_testing.drafts import ALL, ManualClock, keyless, save, with_turns
+
+
+class ConversationConformance:
+    async def test_neighbouring_turns_are_returned_in_order(self, storage: Storage) -> None:
+        chunks = [await _save_turn(storage, f"turn {number}") for number in range(5)]
+        around = (await with_turns(storage, [chunks[2], chunks[0]], ALL)).turns
+        assert around == {
+            chunks[2]: {-2: chunks[0], -1: chunks[1], 1: chunks[3], 2: chunks[4]},
+            chunks[0]: {1: chunks[1], 2: chunks[2]},
+        }
+
+    async def test_neighbouring_turns_come_with_rankable_text(self, storage: Storage) -> None:
+        chunks = [
+            await _save_turn(storage, f"turn {number}", labels=f"label {number}") for number in range(3)
+        ]
+        found = await with_turns(storage, [chunks[1]], ALL)
+        assert found.texts[chunks[1]].content == "turn 1"
+        for number in (0, 2):
+            # An engine may return the whole text of a neighbour instead.
+            if chunks[number] not in found.texts:
+                said = found.beside[chunks[number]]
+                assert (said.text, said.agent, said.labels) == (f"turn {number}", "a", f"label {number}")
+
+    async def test_neighbours_are_limited_to_what_the_filter_allows(
+        self, storage: Storage, clock: ManualClock
+    ) -> None:
+        chunks = [
+            await _save_turn(storage, "first"),
+            await _save_turn(storage, "expiring", expires=clock.now + 10),
+            await _save_turn(storage, "theirs", trust="external"),
+            await _save_turn(storage, "asked"),
+            await _save_turn(storage, "elsewhere", namespace="other"),
+            await _save_turn(storage, "another session", session="t"),
+            await _save_turn(storage, "last"),
+        ]
+        clock.now += 20
+        agents_only = Filter(namespace="default", trust=("agent",))
+        around = (await with_turns(storage, [chunks[3]], agents_only)).turns
+        assert around == {chunks[3]: {-1: chunks[0], 1: chunks[6]}}
+
+    async def test_notes_knowledge_and_long_texts_are_not_turns(self, storage: Storage) -> None:
+        alone = await _save_turn(storage, "a note", session="alone")
+        long = "word " * 60
+        spans = (Span(0, 150), Span(140, len(long)))
+        chunks = [await _save_turn(storage, f"turn {n}") for n in range(2)]
+        cut = await _save_turn(storage, long, spans=spans)
+        chunks += [await _save_turn(storage, f"turn {n}") for n in range(2, 4)]
+        fact = await _save_turn(storage, "a fact", collection="knowledge")
+        around = (await with_turns(storage, [alone, cut, fact, chunks[1]], ALL)).turns
+        assert around == {chunks[1]: {-1: chunks[0], 2: chunks[2]}}
+
+    async def test_term_counts_are_chunks_that_contain_the_term(self, storage: Storage) -> None:
+        for text in ("red apple", "red pear", "green config.yaml"):
+            await save(storage, keyless(text))
+        counted = (await storage.search.by_words("Is red in config.yaml or purple?", ALL, 5)).counts
+        assert counted.chunks == 3
+        assert counted.counts == {"red": 2, "config.yaml": 1, "purple": 0}
+
+    async def test_live_entries_are_counted_per_namespace(self, storage: Storage) -> None:
+        saved = await save(storage, keyless("one"))
+        await save(storage, keyless("two"))
+        await save(storage, keyless("theirs", namespace="other"))
+        await storage.entries.delete(saved.id)
+        assert await storage.search.count_entries("default") == 1
+        assert await storage.search.count_entries("nowhere") == 0
+
+
+async def _save_turn(storage: Storage, text: str, **changes: Any) -> int:
+    """Save an observation; return the id of its first chunk."""
+    fields = {"collection": "observation", "session": "s", "agent": "a", **changes}
+    saved = await save(storage, keyless(text, **fields))
+    wanted = Filter(namespace=str(fields.get("namespace", "default")), session=str(fields["session"]))
+    hits = (await storage.search.by_words(text[:40], wanted, 50)).hits
+    return min(hit.chunk for hit in hits if hit.entry == saved.id)
