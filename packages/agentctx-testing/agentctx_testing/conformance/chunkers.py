@@ -81,6 +81,7 @@ def check_promises(
 
 
 def check_cover(text: str, spans: list[Span]) -> None:
+    assert spans, "no chunks"
     assert (spans[0].start, spans[-1].end) == (0, len(text))
     assert all(after.start <= before.end for before, after in pairwise(spans))
 
