@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 import typer
 
 from agentctx.errors import ConfigInvalid
+from agentctx.extras import install_hint_of_package
 
 app = typer.Typer(no_args_is_help=True, help="Tools for developing and testing.")
 
@@ -21,7 +22,7 @@ def _not_installed() -> None:
     """Run a fake embedding and chat provider. Needs the package agentctx-testing."""
     raise ConfigInvalid(
         "`agentctx dev` needs the package agentctx-testing, which is not installed.",
-        hint="Install it from a clone: uv tool install . --with ./packages/agentctx-testing",
+        hint=install_hint_of_package("agentctx-testing"),
     )
 
 
