@@ -30,7 +30,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Offer:
 
 
 def test_the_engine_of_a_scheme_is_the_module_that_a_package_offers(offer: Offer) -> None:
-    offer("tests.storage.drafts")
+    offer("agentctx_testing.drafts")
     engine: object = server_engine(URL)
     assert engine is drafts
 
@@ -42,7 +42,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
 
 
 def test_a_package_of_another_version_is_refused(offer: Offer) -> None:
-    offer("tests.storage.drafts", version="0.0.9")
+    offer("agentctx_testing.drafts", version="0.0.9")
     with pytest.raises(DriverUnsuitable, match=f"agentctx-fakesql 0.0.9 is not for agentctx {__version__}"):
         server_engine(URL)
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.storage.drafts import ALL
 
 from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, StorageFailed
 from agentctx_postgresql import driver

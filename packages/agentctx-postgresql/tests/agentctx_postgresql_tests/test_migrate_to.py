@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.storage.conformance import embed, save, serving_space
-from tests.storage.drafts import draft, keyless
 
 from agentctx.cli.app import run
 from agentctx.host.lock import acquire_lock, data_lock_path
@@ -15,6 +13,7 @@ from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_postgresql.migrate_to import EngineReport, report_lines
 from agentctx_postgresql_tests.server import running_server, why_unavailable
+from agentctx_testing.drafts import draft, embed, keyless, save, serving_space
 
 
 @pytest.fixture

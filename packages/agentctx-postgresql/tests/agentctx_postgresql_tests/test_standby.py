@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from tests.storage.conformance import assert_sound
 
 from agentctx.errors import StorageFailed
 from agentctx_postgresql_tests.clients import Clients, opened, save, stored_ids
