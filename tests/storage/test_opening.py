@@ -9,7 +9,7 @@ from agentctx import __version__
 from agentctx.cli.app import run
 from agentctx.errors import DriverUnsuitable
 from agentctx.storage.opening import ENTRY_POINTS, FILE_NAME, daemon_id, server_engine
-from tests.storage import drafts
+from agentctx_testing import drafts
 
 URL = "fakesql://me@db.example.org/memory"
 Offer = Callable[..., None]
