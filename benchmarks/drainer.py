@@ -10,17 +10,24 @@ import sys
 
 import numpy as np
 
+from agentctx.config.schema import Settings
 from agentctx.embedding_providers.base import unit_rows
+from agentctx.storage.base import Storage
+from agentctx.storage.opening import server_engine
 from agentctx.times import wall_clock
-from agentctx_postgresql.driver import Server
-from agentctx_postgresql.engine import PostgresqlStorage
 
 BATCH = 64
 LEASE_MS = 60_000
 
 
+async def open_server(url: str, daemon: str) -> Storage:
+    """Open the database as the daemon with this id."""
+    settings = Settings.model_validate({"storage": {"url": url}})
+    return await server_engine(url).open_storage(settings, daemon=daemon, clock=wall_clock, migrates=True)
+
+
 async def drain(url: str, name: str, dimension: int) -> None:
-    storage = await PostgresqlStorage.open(Server(url=url), daemon=name)
+    storage = await open_server(url, name)
     vectors = unit_rows(np.random.default_rng().standard_normal((BATCH, dimension)).astype(np.float32))
     try:
         print("ready", flush=True)

@@ -19,10 +19,9 @@ from agentctx.storage.base import Storage
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import wall_clock
-from agentctx_postgresql.driver import Server
-from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql_tests.server import running_server, why_unavailable
 from agentctx_testing.drafts import ALL, FINGERPRINT, keyless
+from benchmarks.drainer import open_server
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.filling import SEEDS
 from benchmarks.options import Options
@@ -85,7 +84,7 @@ async def _both() -> AsyncIterator[tuple[str, list[Storage]]]:
     with TemporaryDirectory() as folder, running_server(durable=True, settings=SERVER_SETTINGS) as server:
         server.sql("CREATE EXTENSION vector")
         sqlite = await SqliteStorage.open(Path(folder) / "agentctx.db")
-        postgresql = await PostgresqlStorage.open(Server(url=server.url()), daemon="bench")
+        postgresql = await open_server(server.url(), "bench")
         try:
             yield server.url(), [sqlite, postgresql]
         finally:

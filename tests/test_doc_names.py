@@ -14,9 +14,8 @@ from pydantic import BaseModel
 from agentctx.config.schema import Settings
 
 ROOT = Path(__file__).parents[1]
-FILES = [
-    path for folder in ("agentctx", "packages", "tests") for path in sorted((ROOT / folder).rglob("*.py"))
-]
+FOLDERS = ("agentctx", "packages", "tests")
+FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NAMED = re.compile(r"`((?:\w+/)*\w+\.py|\w+(?:\.\w+)+)(?:\(\))?`")
 

