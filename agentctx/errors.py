@@ -25,6 +25,7 @@ AgentctxError                internal
 │   ├── StorageClosed        storage_closed
 │   ├── DatabaseMissing      database_missing
 │   ├── SchemaTooNew         schema_too_new
+│   ├── SchemaTooOld         schema_too_old
 │   ├── SchemaForeign        schema_foreign
 │   └── DriverUnsuitable     sqlite_unsuitable
 ├── AlreadyRunning           already_running
@@ -236,6 +237,16 @@ class SchemaTooNew(StorageFailed):
 
     code = "schema_too_new"
     default_hint = "Install the newer agentctx again, or restore a backup made with this version."
+
+
+class SchemaTooOld(StorageFailed):
+    """The schema of the database is from before agentctx 0.1.0; it was left untouched."""
+
+    code = "schema_too_old"
+    default_hint = (
+        "Open it once with 0.1.0. In a clone of agentctx, run `uvx --from git+file://$PWD@v0.1.0 agentctx "
+        "migrate --data-dir FOLDER`."
+    )
 
 
 class SchemaForeign(StorageFailed):

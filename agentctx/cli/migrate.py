@@ -12,7 +12,7 @@ import typer
 from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import show
-from agentctx.errors import InvalidInput, NotFound, SchemaTooNew
+from agentctx.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
@@ -101,19 +101,13 @@ def look(database: Path) -> MigrateReport:
     """Report which migrations are missing; a daemon may be running.
 
     Raises:
-        SchemaTooNew: a newer agentctx wrote the database.
-        StorageFailed: the database cannot be read.
+        SchemaTooNew, SchemaTooOld, SchemaForeign, StorageFailed: as `sqlite.migrate.usable_schema`.
     """
     from agentctx.storage.opening import offline_storage
 
-    schema = offline_storage().schema(database)
-    version, newest = max(schema.applied, default=0), max(schema.known, default=0)
-    if version > newest:
-        raise SchemaTooNew(
-            f"The database has schema version {version}; this agentctx supports up to {newest}."
-        )
-    pending = [each for each in schema.known if each > version]
-    return MigrateReport(str(database), version, newest, [], pending)
+    schema = offline_storage().usable_schema(database)
+    pending = [each for each in schema.known if each > schema.version]
+    return MigrateReport(str(database), schema.version, max(schema.known), [], pending)
 
 
 def apply(data_dir: Path, database: Path) -> MigrateReport:
@@ -121,7 +115,7 @@ def apply(data_dir: Path, database: Path) -> MigrateReport:
 
     Raises:
         AlreadyRunning: a daemon has the data; its pid is in the message.
-        SchemaTooNew, StorageFailed: as `OfflineStorage.migrate`.
+        SchemaTooNew, SchemaTooOld, SchemaForeign, StorageFailed: as `sqlite.migrate.migrate_database`.
     """
     from agentctx.host.lock import acquire_lock, data_lock_path
     from agentctx.storage.opening import offline_storage

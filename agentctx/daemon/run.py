@@ -34,6 +34,7 @@ from agentctx.errors import (
     DatabaseMissing,
     SchemaForeign,
     SchemaTooNew,
+    SchemaTooOld,
     UnknownProvider,
 )
 from agentctx.host.listen import SocketKeeper
@@ -72,7 +73,7 @@ _STDERR = 2
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
 """EX_CONFIG: restarting without a change would not help, so systemd should not try."""
-_NEEDS_CHANGE = (ConfigInvalid, SchemaForeign, SchemaTooNew, UnknownProvider, DatabaseMissing)
+_NEEDS_CHANGE = (ConfigInvalid, SchemaForeign, SchemaTooNew, SchemaTooOld, UnknownProvider, DatabaseMissing)
 WRITER_TIMEOUT_S = 900.0
 """A repair of a large database may occupy the writer this long; anything longer counts as stuck."""
 YOUNG_OBJECTS = 10_000

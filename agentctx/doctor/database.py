@@ -21,6 +21,7 @@ from agentctx.doctor.check import (
     warned,
 )
 from agentctx.doctor.scrub import Recheck, audit_check, bookkeeping_check, scrub_check, slots_check
+from agentctx.errors import SchemaTooNew, SchemaTooOld
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import SchemaState, offline_storage
 from agentctx.storage.records import Census, SpaceFault
@@ -117,12 +118,12 @@ def _check_schema(path: Path) -> Finding:
 
 
 def judge_schema(schema: SchemaState) -> Finding:
-    applied, known = max(schema.applied, default=0), max(schema.known, default=0)
-    if applied > known and not schema.is_misrecorded:
-        return failed(
-            f"the database has schema version {applied}, this agentctx knows up to {known}",
-            hint="Install the newer agentctx again, or restore a backup made with this version.",
-        )
+    applied, known = schema.version, max(schema.known, default=0)
+    if schema.is_too_old or applied > known:
+        newer = f"has schema version {applied}, this agentctx knows up to {known}"
+        age = "has a schema from before agentctx 0.1.0" if schema.is_too_old else newer
+        error = SchemaTooOld if schema.is_too_old else SchemaTooNew
+        return failed(f"the database {age}", hint=error.default_hint)
     if schema.is_misrecorded:
         return warned(
             "the migration record is damaged; the schema itself is correct",

@@ -48,6 +48,7 @@ STATUS: Mapping[str, int] = {
     "storage_failed": 503,
     "storage_corrupt": 500,
     "schema_too_new": 500,
+    "schema_too_old": 500,
     "schema_foreign": 500,
     "sqlite_unsuitable": 500,
     "already_running": 500,

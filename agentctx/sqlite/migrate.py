@@ -5,28 +5,24 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from agentctx.errors import SchemaForeign, SchemaTooNew, StorageCorrupt, StorageFailed
+from agentctx.errors import SchemaForeign, SchemaTooNew, SchemaTooOld, StorageCorrupt, StorageFailed
 from agentctx.sqlite.copy import copy_pages, keep_copy
 from agentctx.sqlite.driver import Connection, Error, complete_statement, open_connection, translated
 from agentctx.sqlite.schema import (
-    KnownSchema,
     Schema,
     SchemaObject,
     foreign_objects,
+    lasting_schema,
     schema_objects,
-    stored_schema,
 )
+from agentctx.times import Clock, wall_clock
 from agentctx.wording import listed
-
-Clock: TypeAlias = Callable[[], int]
-"""Milliseconds since the epoch."""
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _FOLDERS: Final = (_PACKAGE / "migrations" / "sqlite", _PACKAGE.parent / "migrations" / "sqlite")
@@ -34,6 +30,9 @@ _FOLDERS: Final = (_PACKAGE / "migrations" / "sqlite", _PACKAGE.parent / "migrat
 _LAST_VERSION: Final = 9_999
 _NAMED: Final = 5
 _LEDGER_TABLE: Final = "schema_migrations"
+_FORMER_FIRST: Final = "c0809266f623b34b29e22226f1dc4954953166195be88a2b8f3c409f0ccfdfc0"
+_FORMER_NEWEST: Final = 20
+"""agentctx 0.1.0 had 20 migrations, the first with this checksum; they make what `0001_core.sql` makes."""
 _FILE_NAME: Final = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 
 _LEDGER: Final = """
@@ -69,20 +68,40 @@ class SchemaState:
     """The schema of a database compared with the program's. Versions ascend."""
 
     applied: tuple[int, ...]
-    """Versions of the migrations in the database; empty if it does not exist."""
+    """Versions of the migrations in the database; empty if it does not exist, or is older than 0.1.0."""
     known: tuple[int, ...]
     """Versions of the program's migrations."""
-    changed: tuple[str, ...]
+    changed: tuple[str, ...] = ()
     """Files of applied migrations that differ from what was applied."""
     is_misrecorded: bool = False
     """Whether only the record of the migrations is damaged, while the schema itself is intact."""
+    is_former: bool = False
+    """Whether agentctx 0.1.0, or one before it, recorded the migrations."""
     foreign: tuple[str, ...] = ()
     """What no migration made, like `trigger h`."""
 
+    @property
+    def version(self) -> int:
+        """The newest migration in the database; 0 without one."""
+        return max(self.applied, default=0)
 
-def wall_clock_ms() -> int:
-    """Return the time in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
+    @property
+    def is_too_old(self) -> bool:
+        """Whether the schema is from before agentctx 0.1.0."""
+        return self.is_former and not self.applied
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The versions that were applied, and the state before; `backup` is the copy made before an upgrade."""
+
+    applied: tuple[int, ...]
+    before: SchemaState
+    backup: Path | None
+
+    @property
+    def version(self) -> int:
+        return max(self.applied, default=self.before.version)
 
 
 def load_migrations(folder: Path | None = None) -> list[Migration]:
@@ -122,7 +141,7 @@ def schema_version(path: str | Path) -> int:
     Raises:
         StorageFailed: the file is not a database or cannot be read.
     """
-    return max(_applied(path), default=0)
+    return check_schema(path).version
 
 
 def check_schema(path: str | Path, migrations: Sequence[Migration] | None = None) -> SchemaState:
@@ -134,145 +153,140 @@ def check_schema(path: str | Path, migrations: Sequence[Migration] | None = None
     migrations = load_migrations() if migrations is None else migrations
     known = tuple(migration.version for migration in migrations)
     if not Path(path).exists():
-        return SchemaState(applied=(), known=known, changed=())
+        return SchemaState(applied=(), known=known)
     with closing(open_connection(path, readonly=True)) as connection:
-        foreign = _read_foreign(connection, migrations)
-        # A foreign ledger may be a view that takes forever.
-        applied = {} if any(each.name == _LEDGER_TABLE for each in foreign) else _read_ledger(connection)
-        return SchemaState(
-            applied=tuple(sorted(applied)),
-            known=known,
-            changed=tuple(migration.file_name for migration in _changed(applied, migrations)),
-            is_misrecorded=not foreign and _infer_applied(connection, applied, migrations) is not None,
-            foreign=tuple(map(str, foreign)),
-        )
-
-
-def _applied(path: str | Path) -> dict[int, str]:
-    if not Path(path).exists():
-        return {}
-    with closing(open_connection(path, readonly=True)) as connection:
-        return _sound_ledger(connection)
-
-
-def repair_ledger(
-    path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock_ms
-) -> bool:
-    """Rewrite the record of migrations if it is damaged and the schema matches some migrations. Blocks.
-
-    Returns whether it was rewritten. The record of a newer program, or of another schema, is left unchanged.
-
-    Raises:
-        StorageFailed: the file is not a database, or cannot be read or written.
-    """
-    migrations = load_migrations() if migrations is None else migrations
-    if not check_schema(path, migrations).is_misrecorded:
-        return False
-    now = clock()
-    with closing(open_connection(path)) as connection:
-        applied = _infer_applied(connection, _read_ledger(connection), migrations)
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("DELETE FROM schema_migrations")
-            for migration in applied or ():
-                _record(connection, migration, now)
-            connection.execute("COMMIT")
+            objects = schema_objects(connection)
         except Error as error:
-            raise translated(error, "the record of migrations cannot be written") from error
-    return True
+            raise translated(error, "cannot read the schema of the database") from error
+        foreign = _foreign(objects, migrations)
+        # A foreign ledger may be a view that takes forever.
+        recorded = {} if any(each.name == _LEDGER_TABLE for each in foreign) else _read_ledger(connection)
+    applied, is_misrecorded, is_former = tuple(sorted(recorded)), False, False
+    if not _is_sound(recorded, migrations):
+        is_former = recorded.get(1) == _FORMER_FIRST
+        made = () if foreign else _made_by(objects, migrations)
+        if is_former and max(recorded) == _FORMER_NEWEST:
+            applied = (1,)
+        elif made:
+            applied, is_misrecorded, is_former = made, True, False
+        elif is_former:
+            applied = ()
+    return SchemaState(
+        applied=applied,
+        known=known,
+        changed=() if is_former else tuple(each.file_name for each in _changed(recorded, migrations)),
+        is_misrecorded=is_misrecorded,
+        is_former=is_former,
+        foreign=tuple(map(str, foreign)),
+    )
 
 
-def refuse_foreign(
+def usable_schema(
     path: str | Path, migrations: Sequence[Migration] | None = None, *, hint: str | None = None
-) -> None:
-    """Refuse a database with anything that no migration made, before anything in it can run. Blocks.
+) -> SchemaState:
+    """Return `check_schema` of a database that this program may open. Blocks.
+
+    Nothing in the database can run before, and nothing is written.
 
     Raises:
-        SchemaForeign: the message names what is foreign.
         SchemaTooNew: it is from a newer program, whose objects are unknown here.
+        SchemaTooOld: it is from before agentctx 0.1.0.
+        SchemaForeign: it has something that no migration made. The message names it; `hint` is the error's.
+        StorageCorrupt: its record of migrations is damaged, and its schema is none that the program knows.
         StorageFailed: the file is not a database or cannot be read.
     """
     state = check_schema(path, migrations)
+    if not 0 <= state.version <= _LAST_VERSION or min(state.applied, default=1) < 1:
+        raise StorageCorrupt(
+            "The list of applied migrations is damaged.",
+            hint="Stop the daemon and run `agentctx doctor --fix`, or restore a backup.",
+        )
+    newest = max(state.known, default=0)
+    if state.version > newest:
+        raise SchemaTooNew(
+            f"The database has schema version {state.version}; this agentctx supports up to {newest}."
+        )
+    if state.is_too_old:
+        raise SchemaTooOld(f"The schema of {path} is from before agentctx 0.1.0.")
     if state.foreign:
-        refuse_newer(max(state.applied, default=0), load_migrations() if migrations is None else migrations)
         named = listed(state.foreign, most=_NAMED)
         raise SchemaForeign(f"{path} has what agentctx did not make: {named}.", hint=hint)
+    return state
 
 
-def find_foreign(connection: Connection, migrations: Sequence[Migration] | None = None) -> list[SchemaObject]:
+def find_foreign(connection: Connection) -> list[SchemaObject]:
     """Return what no migration made. Reads nothing but the schema. Raises `Error`."""
-    migrations = tuple(load_migrations() if migrations is None else migrations)
-    found = foreign_objects(schema_objects(connection), known_schema(migrations, len(migrations)))
-    return found and foreign_objects(found, known_schema(migrations, 1))
+    return _foreign(schema_objects(connection), load_migrations())
 
 
-def _read_foreign(connection: Connection, migrations: Sequence[Migration]) -> list[SchemaObject]:
-    try:
-        return find_foreign(connection, migrations)
-    except Error as error:
-        raise translated(error, "cannot read the schema of the database") from error
-
-
-@functools.cache
-def known_schema(migrations: tuple[Migration, ...], since: int) -> KnownSchema:
-    """Return the objects that the migrations make, with each definition at the version `since` or later.
-
-    The newest definitions alone, which are all that a current database needs, take half the time.
-    """
+def _foreign(objects: Sequence[SchemaObject], migrations: Sequence[Migration]) -> list[SchemaObject]:
     known: dict[str, set[tuple[bytes, ...]]] = {}
-    with closing(Connection(":memory:", isolation_level=None)) as connection:
-        for count in range(since, len(migrations) + 1):
-            migrate(connection, migrations[:count])
-            for each in schema_objects(connection):
-                known.setdefault(each.name, set()).add(each.words)
-    return known
+    for made in _made_schemas(tuple(migrations)):
+        for each in made:
+            known.setdefault(each.name, set()).add(each.words)
+    return foreign_objects(objects, known)
 
 
 def intended_schema(migrations: Sequence[Migration]) -> Schema:
     """Return the schema that the migrations create."""
+    return lasting_schema(_made_schemas(tuple(migrations))[-1])
+
+
+@functools.cache
+def _made_schemas(migrations: tuple[Migration, ...]) -> Sequence[Sequence[SchemaObject]]:
+    """Return the objects of a new database after each migration."""
+    made = []
     with closing(Connection(":memory:", isolation_level=None)) as connection:
-        migrate(connection, migrations)
-        return stored_schema(connection)
+        for count in range(1, len(migrations) + 1):
+            migrate(connection, migrations[:count])
+            made.append(schema_objects(connection))
+    return made
 
 
-def _infer_applied(
-    connection: Connection, recorded: Mapping[int, str], migrations: Sequence[Migration]
-) -> Sequence[Migration] | None:
-    """Return the migrations that match the schema if their record is damaged; None if it is sound.
+def _made_by(objects: Sequence[SchemaObject], migrations: Sequence[Migration]) -> tuple[int, ...]:
+    """Return the versions of the migrations that make exactly this schema; empty if it is none of theirs."""
+    stored = lasting_schema(objects)
+    made = _made_schemas(tuple(migrations))
+    counts = (count for count in range(len(made), 0, -1) if lasting_schema(made[count - 1]) == stored)
+    return tuple(range(1, next(counts, 0) + 1))
 
-    A sound record has the versions 1, 2, 3 … without gaps, even if a newer program wrote it.
-    """
+
+def _is_sound(recorded: Mapping[int, str], migrations: Sequence[Migration]) -> bool:
+    """Return whether a program can have recorded it: versions 1, 2, 3 …, or this program's and more."""
     known = {migration.version for migration in migrations}
-    is_newer = known < recorded.keys()
-    has_gaps = bool(recorded) and set(recorded) != set(range(1, len(recorded) + 1))
-    if is_newer or not (has_gaps or _changed(recorded, migrations)):
-        return None
-    stored = stored_schema(connection)
-    for count in range(len(migrations), 0, -1):
-        if stored == intended_schema(migrations[:count]):
-            return migrations[:count]
-    return None
+    is_possible = all(0 < version <= _LAST_VERSION for version in recorded)
+    is_gapless = set(recorded) == set(range(1, len(recorded) + 1))
+    return is_possible and (is_gapless or known < recorded.keys()) and not _changed(recorded, migrations)
 
 
 def migrate_database(
-    path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock_ms
-) -> list[int]:
-    """Open or create a database and migrate it to the program's schema; return the versions applied. Blocks.
+    path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock
+) -> Migrated:
+    """Open or create a database and migrate it to the program's schema. Blocks.
 
-    A database that already has a schema is first copied to the path of `backup_before_migration`.
+    A record of agentctx 0.1.0, or a damaged one of an intact schema, is first replaced by the program's own.
+    Before a migration, the database is copied to the path of `backup_before_migration`.
 
     Raises:
-        SchemaTooNew: a newer program wrote it; it was opened read-only and is unchanged.
-        StorageFull, StorageFailed: as `migrate`, `driver.open_connection` and `copy.keep_copy`.
+        SchemaTooNew, SchemaTooOld, SchemaForeign, StorageCorrupt: as `usable_schema`; it is unchanged.
+        StorageFull, StorageFailed: an applied migration was changed since, one failed, or as
+            `driver.open_connection` and `copy.keep_copy`.
     """
     migrations = load_migrations() if migrations is None else migrations
-    version = schema_version(path)
-    refuse_newer(version, migrations)
+    state = usable_schema(path, migrations)
+    if state.changed and not state.is_misrecorded:
+        raise StorageFailed(
+            f"{state.changed[0]} differs from the migration applied to this database.",
+            hint="Install a released agentctx again; an applied migration must never change.",
+        )
+    backup = None
     with closing(open_connection(path)) as connection:
-        _refuse_changed(_read_ledger(connection), migrations)
-        if 0 < version < len(migrations):
-            _back_up(connection, Path(path), version)
-        return migrate(connection, migrations, clock=clock)
+        if state.is_misrecorded or state.is_former:
+            _replace_record(connection, migrations[: len(state.applied)], clock())
+        if 0 < state.version < len(migrations):
+            backup = _back_up(connection, Path(path), state.version)
+        return Migrated(migrate(connection, migrations, clock=clock), state, backup)
 
 
 def backup_before_migration(path: Path, version: int) -> Path:
@@ -285,7 +299,7 @@ def backups_before_migration(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.schema-*.bak"))
 
 
-def _back_up(connection: Connection, path: Path, version: int) -> None:
+def _back_up(connection: Connection, path: Path, version: int) -> Path:
     """Copy the unmigrated database; remove earlier copies."""
     target = backup_before_migration(path, version)
     copy_pages(connection, target)
@@ -293,38 +307,25 @@ def _back_up(connection: Connection, path: Path, version: int) -> None:
     for other in backups_before_migration(path):
         if other != target:
             other.unlink(missing_ok=True)
+    return target
 
 
 def migrate(
-    connection: Connection, migrations: Sequence[Migration], *, clock: Clock = wall_clock_ms
-) -> list[int]:
+    connection: Connection, migrations: Sequence[Migration], *, clock: Clock = wall_clock
+) -> tuple[int, ...]:
     """Apply the missing migrations in order; return their versions.
 
     The connection must not be in a transaction. Each migration is applied in one, and a failed one leaves no
     changes; the earlier ones stay applied. A new database gets all in one transaction, which syncs once.
 
     Raises:
-        SchemaTooNew: the database has a version this program does not know.
-        StorageFailed: an applied migration was changed since, or one failed.
+        StorageFailed: one failed.
     """
-    applied = _sound_ledger(connection)
-    refuse_newer(max(applied, default=0), migrations)
-    _refuse_changed(applied, migrations)
+    applied = _read_ledger(connection)
     missing = [migration for migration in migrations if migration.version not in applied]
     for together in [[each] for each in missing] if applied else [missing]:
         _apply(connection, together, clock())
-    return [migration.version for migration in missing]
-
-
-def _sound_ledger(connection: Connection) -> dict[int, str]:
-    """Read the ledger. Raises `StorageCorrupt` for a version that no migration can have."""
-    ledger = _read_ledger(connection)
-    if any(not 0 < version <= _LAST_VERSION for version in ledger):
-        raise StorageCorrupt(
-            "The list of applied migrations is damaged.",
-            hint="Stop the daemon and run `agentctx doctor --fix`, or restore a backup.",
-        )
-    return ledger
+    return tuple(migration.version for migration in missing)
 
 
 def _read_ledger(connection: Connection) -> dict[int, str]:
@@ -335,23 +336,6 @@ def _read_ledger(connection: Connection) -> dict[int, str]:
         return dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
     except Error as error:
         raise translated(error, "cannot read the schema of the database") from error
-
-
-def refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
-    """Raise `SchemaTooNew` if this program does not know the version of the schema."""
-    newest = max((migration.version for migration in migrations), default=0)
-    if version > newest:
-        raise SchemaTooNew(
-            f"The database has schema version {version}; this agentctx supports up to {newest}."
-        )
-
-
-def _refuse_changed(applied: Mapping[int, str], migrations: Sequence[Migration]) -> None:
-    for migration in _changed(applied, migrations):
-        raise StorageFailed(
-            f"{migration.file_name} differs from the migration applied to this database.",
-            hint="Install a released agentctx again; an applied migration must never change.",
-        )
 
 
 def _changed(applied: Mapping[int, str], migrations: Sequence[Migration]) -> list[Migration]:
@@ -378,6 +362,17 @@ def _apply(connection: Connection, migrations: Sequence[Migration], now: int) ->
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise translated(error, f"{name} failed and was rolled back") from error
+
+
+def _replace_record(connection: Connection, migrations: Sequence[Migration], now: int) -> None:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("DELETE FROM schema_migrations")
+        for migration in migrations:
+            _record(connection, migration, now)
+        connection.execute("COMMIT")
+    except Error as error:
+        raise translated(error, "the record of migrations cannot be written") from error
 
 
 def _record(connection: Connection, migration: Migration, now: int) -> None:

@@ -17,14 +17,7 @@ Schema: TypeAlias = Mapping[str, Words]
 KnownSchema: TypeAlias = Mapping[str, AbstractSet[Words]]
 """All definitions that each object of the migrations has had, by name."""
 
-# FTS5 creates the tables of its index, in any version, and a repair creates them again. The tables of vectors
-# are created once their dimension is known.
-_SELECT: Final = """
-SELECT name, CAST(sql AS BLOB) FROM sqlite_schema
-WHERE sql IS NOT NULL AND name NOT GLOB 'chunk_fts*' AND name NOT GLOB 'vec_[0-9]*'
-  AND name NOT GLOB 'sqlite_stat*'
-"""
-_SELECT_ALL: Final = "SELECT type, name, CAST(sql AS BLOB) FROM sqlite_schema"
+_SELECT: Final = "SELECT type, name, CAST(sql AS BLOB) FROM sqlite_schema"
 _SQL_WORD: Final = re.compile(
     rb"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|\w+|\S""", re.DOTALL
 )
@@ -35,6 +28,7 @@ _BY_RULE: Final = re.compile(
 )
 """The tables that SQLite, FTS5 and vec0 make for themselves, in any version."""
 _VECTORS: Final = re.compile(r"vec_\d+")
+_MADE_LATER: Final = re.compile(r"chunk_fts|vec_\d|sqlite_stat")
 _WORDS: Final = "chunk_fts"
 _NEXT_WORDS: Final = "chunk_fts_next"
 """The keyword index while it is built again."""
@@ -66,7 +60,7 @@ def schema_objects(conn: Connection) -> list[SchemaObject]:
     """Return everything that the schema of a database defines. Reads nothing else."""
     return [
         SchemaObject(str(kind), str(name), () if sql is None else schema_words(sql))
-        for kind, name, sql in conn.execute(_SELECT_ALL)
+        for kind, name, sql in conn.execute(_SELECT)
     ]
 
 
@@ -94,9 +88,9 @@ def _is_by_rule(each: SchemaObject, known: KnownSchema) -> bool:
     return bool(is_table and _BY_RULE.fullmatch(each.name) and _ACTING.isdisjoint(each.words))
 
 
-def stored_schema(conn: Connection) -> Schema:
-    """Return the schema of a database, without its keyword index and its tables of vectors."""
-    return {name: schema_words(text) for name, text in conn.execute(_SELECT)}
+def lasting_schema(objects: Iterable[SchemaObject]) -> Schema:
+    """Return the schema without what is made, and made again, later: the indexes of words and of vectors."""
+    return {each.name: each.words for each in objects if each.words and not _MADE_LATER.match(each.name)}
 
 
 def schema_problems(stored: Schema, intended: Schema) -> Iterator[str]:

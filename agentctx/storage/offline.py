@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 DATABASE_NAME: Final = "agentctx.db"
 """Name of the database file in the data folder."""
 MEBIBYTE: Final = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationResult:
-    """The result of a migration: `version` is the new one, `backup` the copy made before an upgrade."""
-
-    applied: tuple[int, ...]
-    version: int
-    backup: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

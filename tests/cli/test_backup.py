@@ -8,14 +8,14 @@ import pytest
 from agentctx.cli.app import run
 from agentctx.host.lock import acquire_lock, data_lock_path
 from agentctx.storage.sqlite.backup.backup_file import read_backup
-from tests.fixtures.schemas import unpack
+from tests.fixtures.releases import unpack
 
 
 def test_backup_without_a_daemon_reads_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    unpack(1, tmp_path)
+    unpack(tmp_path)
     target = tmp_path / "b.db"
     assert run(["backup", str(target), "--data-dir", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.startswith("backed up  9 entries, 2 older versions  ")
+    assert capsys.readouterr().out.startswith("backed up  12 entries, 2 older versions  ")
     assert read_backup(target).schema == 1
     assert run(["backup", "--data-dir", str(tmp_path), "--json"]) == 0
     assert Path(json.loads(capsys.readouterr().out)["file"]).parent == tmp_path / "backups"
@@ -29,7 +29,7 @@ def test_backup_of_a_missing_database_is_an_error(tmp_path: Path, capsys: pytest
 def test_backup_is_refused_while_a_daemon_on_another_socket_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    unpack(1, tmp_path)
+    unpack(tmp_path)
     with acquire_lock(data_lock_path(tmp_path)):
         assert run(["backup", str(tmp_path / "b.db"), "--data-dir", str(tmp_path)]) == 1
     assert "Another agentctx daemon" in capsys.readouterr().err

@@ -10,10 +10,11 @@ import pytest
 from agentctx.cli.app import run
 from agentctx.cli.migrate import MigrateReport, report_line
 from agentctx.host.lock import acquire_lock, data_lock_path
+from agentctx.sqlite import migrate as migrate_module
 from agentctx.sqlite.driver import open_connection
-from agentctx.sqlite.migrate import load_migrations, migrate_database
+from agentctx.sqlite.migrate import Migration, check_schema, load_migrations, migrate_database
 from agentctx.storage.offline import DATABASE_NAME
-from tests.fixtures.schemas import unpack
+from tests.fixtures.releases import contents, unpack
 
 KNOWN = len(load_migrations())
 
@@ -53,12 +54,31 @@ def test_missing_migrations_are_applied_once(database: Path, capsys: pytest.Capt
     assert capsys.readouterr().out == f"up to date  schema version {KNOWN} of {KNOWN}  {database}\n"
 
 
-def test_the_backup_before_an_upgrade_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    database = unpack(1, tmp_path)
+def test_the_backup_before_an_upgrade_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = Migration(KNOWN + 1, "more", "CREATE TABLE more (x);")
+    monkeypatch.setattr(migrate_module, "load_migrations", lambda: [*load_migrations(), later])
+    database = unpack(tmp_path)
+    assert migrate(database, "--dry-run") == 0
+    assert capsys.readouterr().out.startswith(f"to apply  {KNOWN + 1}  schema version {KNOWN} of {KNOWN + 1}")
     assert migrate(database, "--json") == 0
-    backup = json.loads(capsys.readouterr().out)["backup"]
-    assert backup == f"{database}.schema-1.bak"
-    assert Path(backup).is_file()
+    report = json.loads(capsys.readouterr().out)
+    assert report["applied"] == [KNOWN + 1]
+    assert report["backup"] == f"{database}.schema-{KNOWN}.bak"
+    assert Path(report["backup"]).is_file()
+
+
+def test_a_database_of_a_former_release_has_the_schema_and_keeps_every_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = unpack(tmp_path)
+    before = contents(database)
+    for options in ((), ("--dry-run",)):
+        assert migrate(database, *options) == 0
+        assert capsys.readouterr().out == f"up to date  schema version {KNOWN} of {KNOWN}  {database}\n"
+    assert contents(database) == before
+    assert not check_schema(database).is_former
 
 
 def test_a_running_daemon_is_named(database: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,6 +51,13 @@ def test_an_older_schema_names_the_command_that_brings_it_up_to_date() -> None:
     assert "agentctx migrate" in judge_schema(SchemaState((1,), (1, 2), ())).hint
 
 
+def test_a_schema_from_before_0_1_0_names_the_command_that_opens_it() -> None:
+    finding = judge_schema(SchemaState((), (1,), is_former=True))
+    assert finding.status == "fail"
+    assert "v0.1.0 agentctx migrate" in finding.hint
+    assert judge_schema(SchemaState((1,), (1,), is_former=True)).status == "pass"
+
+
 def test_damage_of_the_file_can_be_repaired_and_is_reported_in_part() -> None:
     finding = judge_integrity([f"page {n}" for n in range(20)])
     assert (finding.status, finding.fixable) == ("fail", True)

@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import IO, Literal
 
 from agentctx.storage.offline import DATABASE_NAME
-from tests.fixtures.schemas import unpack
+from tests.fixtures.releases import unpack
 
 FILES = (DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-journal")
 """The files of a database after a power cut: SQLite rebuilds the index of the WAL."""
 BACKUP = "backup.db"
 BACKUP_FILES = (BACKUP, f"{BACKUP}.partial")
-OLDEST_SCHEMA = 1
 CLIENTS = 4
 READY_S = 60.0
 CONFIG = """
@@ -94,13 +93,13 @@ def strace_is_missing() -> str:
 
 
 def record(folder: Path, *, seed: int, requests: int, normal: bool = False) -> Recording:
-    """Run clients against a daemon that starts with the oldest schema and makes a backup meanwhile.
+    """Run clients against a daemon that starts with a database of 0.1.0 and makes a backup meanwhile.
 
     Blocks for seconds.
     """
     data = folder / "data"
     data.mkdir(parents=True)
-    unpack(OLDEST_SCHEMA, data)
+    unpack(data)
     recording = Recording(_files(data), backup=requests)
     trace = folder / "trace"
     process, log = _start(folder, trace, normal=normal)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import subprocess
 import sys
 from pathlib import Path
 
-from agentctx.sqlite.migrate import backup_before_migration, load_migrations
+from agentctx.sqlite.migrate import check_schema, load_migrations
+from agentctx.storage.sqlite.entries.copying import SqliteFileSource
 from tests.end_to_end.daemon_process import DaemonProcess
-from tests.fixtures.schemas import unpack
+from tests.fixtures.answers import daemon_answers, stored_rows
+from tests.fixtures.releases import answers, unpack
 
 NEWEST = len(load_migrations())
 NO_MODEL = '[embedding]\nprovider = "none"\n'
+KEEPS_ALL = "[injection]\nreceipts_days = 36500\n[audit]\ndays = 36500\n"
 
 COME_FROM_THE_FUTURE = """
 import os, sys
@@ -51,18 +55,22 @@ def test_a_newer_database_exits_78_and_is_not_modified(tmp_path: Path) -> None:
     assert str(NEWEST) in problem
 
 
-def test_an_older_database_is_backed_up_migrated_and_served(tmp_path: Path) -> None:
-    daemon = DaemonProcess(tmp_path, config=NO_MODEL)
+def test_a_database_of_0_1_0_answers_as_it_did_there(tmp_path: Path) -> None:
+    daemon = DaemonProcess(tmp_path, config=NO_MODEL + KEEPS_ALL)
     daemon.data_dir.mkdir()
-    database = unpack(1, daemon.data_dir)
+    database = unpack(daemon.data_dir)
+    assert asyncio.run(stored_rows(SqliteFileSource(database))) == answers("db")["stored"]
+    check_answers(daemon, "db")
+    assert check_schema(database).applied == (1,)
+    assert not check_schema(database).is_former
+
+
+def check_answers(daemon: DaemonProcess, engine: str) -> None:
+    """Compare the answers, also from what replaced the record of migrations."""
     try:
         daemon.start()
-        (migrated,) = [line for line in daemon.log if line["event"] == "migrated"]
-        assert migrated["backup"] == str(backup_before_migration(database, 1))
         with daemon.client() as client:
-            (hit, *_) = client.search("make ship", collections=["knowledge"]).results
-            assert hit.content == "Deploy with make ship, third way."
-            assert len(client.history(hit.id).versions) == 3
+            assert daemon_answers(client) == answers(engine)["daemon"]
         assert daemon.stop() == 0
     finally:
         daemon.end()

@@ -1,6 +1,6 @@
-"""Repeat the upgrade of a fixture database, killed at the first statement, then at a later one, and so on.
+"""Repeat the upgrade of a database of 0.1.0, killed at the first statement, then at a later one, and so on.
 
-    python -m tests.sqlite.killed_upgrade SCHEMA FOLDER EVERY [broken]
+    python -m tests.sqlite.killed_upgrade FOLDER EVERY [broken]
 
 EVERY is the step between statements. Each upgrade runs in its own process, which kills itself.
 Prints a JSON object: `kills`, `violations`.
@@ -21,24 +21,37 @@ from pathlib import Path
 from agentctx.errors import StorageFailed
 from agentctx.sqlite import migrate
 from agentctx.sqlite.driver import Connection, Error, open_connection
-from tests.fixtures.schemas import Contents, contents, lasting_contents, unpack
-from tests.sqlite.row_digest import row_digest
+from tests.fixtures.releases import Contents, contents, unpack
+
+LATER = (
+    migrate.Migration(
+        2, "titles", "CREATE TABLE titles (entry INTEGER PRIMARY KEY, title TEXT NOT NULL) STRICT;"
+    ),
+    migrate.Migration(
+        3,
+        "more_titles",
+        """CREATE TABLE more (entry INTEGER PRIMARY KEY, title TEXT NOT NULL, words INTEGER) STRICT;
+        INSERT INTO more (entry, title) SELECT seq, substr(content, 1, 20) FROM entries;
+        DROP TABLE titles;
+        ALTER TABLE more RENAME TO titles;
+        CREATE INDEX titles_title ON titles (title);""",
+    ),
+)
+MIGRATIONS = [*migrate.load_migrations(), *LATER]
+"""The program's migrations, and made-up later ones."""
 
 
-def kill_everywhere(schema: int, folder: Path, every: int) -> tuple[int, list[str]]:
+def kill_everywhere(folder: Path, every: int) -> tuple[int, list[str]]:
     """Return the number of kills, and the violations found afterwards."""
     violations: list[str] = []
     for kills, statement in enumerate(count(1, every)):
         place = folder / str(statement)
         place.mkdir()
-        database = unpack(schema, place)
-        digest = row_digest(database)
-        before = lasting_contents(database)
+        database = unpack(place)
+        before = contents(database)
         if not _killed_at(database, statement):
             return kills, violations
-        violations += [
-            f"statement {statement}: {what}" for what in _violations(database, schema, before, digest)
-        ]
+        violations += [f"statement {statement}: {what}" for what in _violations(database, before)]
     raise AssertionError
 
 
@@ -46,7 +59,7 @@ def _killed_at(database: Path, statement: int) -> bool:
     child = os.fork()
     if child == 0:
         _count_statements(statement)
-        migrate.migrate_database(database)
+        migrate.migrate_database(database, MIGRATIONS)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status)
@@ -67,27 +80,30 @@ def _count_statements(fatal: int) -> None:
     migrate.open_connection = open_traced  # type: ignore[attr-defined]
 
 
-def _violations(database: Path, schema: int, before: Contents, digest: str) -> Iterator[str]:
-    version = migrate.schema_version(database)
-    if version > schema:
-        backup = migrate.backup_before_migration(database, schema)
-        if not backup.exists() or row_digest(backup) != digest:
+def _violations(database: Path, before: Contents) -> Iterator[str]:
+    if migrate.check_schema(database, MIGRATIONS).version > 1:
+        backup = migrate.backup_before_migration(database, 1)
+        if not backup.exists() or contents(backup) != before:
             yield "the schema changed without a usable backup"
-    if contents(database, before) != before:
+    if _as_before(database, before) != before:
         yield "rows differ"
     try:
-        migrate.migrate_database(database)
+        migrate.migrate_database(database, MIGRATIONS)
     except (StorageFailed, Error) as error:
         yield f"it could not be resumed: {error}"
-    if migrate.schema_version(database) != len(migrate.load_migrations()):
+    if migrate.check_schema(database, MIGRATIONS).version != len(MIGRATIONS):
         yield "it was not resumed"
-    if contents(database, before) != before:
+    if _as_before(database, before) != before:
         yield "rows differ after the resumed upgrade"
     with closing(open_connection(database, readonly=True)) as connection:
         if connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             yield "integrity"
         if connection.execute("PRAGMA foreign_key_check").fetchall():
             yield "foreign keys"
+
+
+def _as_before(database: Path, before: Contents) -> Contents:
+    return {name: rows for name, rows in contents(database).items() if name in before}
 
 
 def _break_upgrades() -> None:
@@ -100,11 +116,11 @@ def _break_upgrades() -> None:
             connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?, ?)", row)
 
     migrate._apply = apply
-    migrate._back_up = lambda *_: None
+    migrate._back_up = lambda *_: None  # type: ignore[assignment]
 
 
 if __name__ == "__main__":
-    if sys.argv[4:] == ["broken"]:
+    if sys.argv[3:] == ["broken"]:
         _break_upgrades()
-    kills, found = kill_everywhere(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    kills, found = kill_everywhere(Path(sys.argv[1]), int(sys.argv[2]))
     sys.stdout.write(json.dumps({"kills": kills, "violations": found}))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.errors import SchemaTooNew, StorageCorrupt, StorageFailed
+from agentctx.errors import SchemaForeign, SchemaTooNew, StorageCorrupt, StorageFailed
 from agentctx.sqlite import migrate as migrate_module
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.migrate import (
@@ -18,9 +18,9 @@ from agentctx.sqlite.migrate import (
     load_migrations,
     migrate,
     migrate_database,
-    repair_ledger,
     schema_version,
     split_statements,
+    usable_schema,
 )
 
 FIRST = Migration(1, "first", "CREATE TABLE a (x);\nINSERT INTO a VALUES (1);\n")
@@ -55,7 +55,7 @@ class TestMigrate:
     def test_applies_all_in_order_and_records_them(self, connection: Connection) -> None:
         times = iter([1_000, 2_000])
         for known in ([FIRST], [FIRST, SECOND]):
-            assert migrate(connection, known, clock=lambda: next(times)) == [len(known)]
+            assert migrate(connection, known, clock=lambda: next(times)) == (len(known),)
         assert tables(connection) == {"a", "b", "schema_migrations"}
         assert connection.execute("SELECT * FROM schema_migrations").fetchall() == [
             (1, "first", FIRST.checksum, 1_000),
@@ -65,13 +65,13 @@ class TestMigrate:
     def test_a_second_run_writes_nothing(self, connection: Connection) -> None:
         migrate(connection, [FIRST, SECOND])
         before = connection.execute("PRAGMA data_version").fetchone(), connection.total_changes
-        assert migrate(connection, [FIRST, SECOND]) == []
+        assert migrate(connection, [FIRST, SECOND]) == ()
         assert (connection.execute("PRAGMA data_version").fetchone(), connection.total_changes) == before
         assert connection.execute("SELECT x FROM a").fetchall() == [(1,)]
 
     def test_applies_only_missing_migrations(self, connection: Connection) -> None:
         migrate(connection, [FIRST])
-        assert migrate(connection, [FIRST, SECOND]) == [2]
+        assert migrate(connection, [FIRST, SECOND]) == (2,)
 
     def test_a_broken_migration_leaves_no_trace_and_earlier_ones_stay(self, connection: Connection) -> None:
         migrate(connection, [FIRST])
@@ -81,31 +81,30 @@ class TestMigrate:
         assert tables(connection) == {"a", "schema_migrations"}
         assert connection.execute("SELECT x FROM a").fetchall() == [(1,)]
         assert connection.execute("SELECT version FROM schema_migrations").fetchall() == [(1,)]
-        assert migrate(connection, [FIRST, SECOND]) == [2]
+        assert migrate(connection, [FIRST, SECOND]) == (2,)
 
     def test_a_new_database_gets_all_migrations_or_none(self, connection: Connection) -> None:
         with pytest.raises(StorageFailed, match=r"0002_broken\.sql"):
             migrate(connection, [FIRST, BROKEN])
         assert tables(connection) == set()
-        assert migrate(connection, [FIRST, SECOND]) == [1, 2]
-
-    def test_a_changed_migration_is_refused_before_anything_is_applied(self, connection: Connection) -> None:
-        migrate(connection, [FIRST])
-        with pytest.raises(StorageFailed, match=r"0001_first\.sql"):
-            migrate(connection, [Migration(1, "first", FIRST.sql + "-- changed"), SECOND])
-        assert tables(connection) == {"a", "schema_migrations"}
-
-    def test_a_newer_database_is_refused(self, connection: Connection) -> None:
-        migrate(connection, [FIRST, SECOND])
-        with pytest.raises(SchemaTooNew):
-            migrate(connection, [FIRST])
+        assert migrate(connection, [FIRST, SECOND]) == (1, 2)
 
 
 class TestMigrateDatabase:
     def test_creates_and_migrates_the_file(self, path: Path) -> None:
-        assert migrate_database(path, [FIRST, SECOND]) == [1, 2]
-        assert schema_version(path) == 2
-        assert migrate_database(path, [FIRST, SECOND]) == []
+        assert migrate_database(path, [FIRST, SECOND]).applied == (1, 2)
+        assert check_schema(path, [FIRST, SECOND]).version == 2
+        assert migrate_database(path, [FIRST, SECOND]).applied == ()
+
+    def test_a_changed_migration_is_refused_before_anything_is_applied(
+        self, path: Path, connection: Connection
+    ) -> None:
+        third = Migration(3, "third", "CREATE TABLE c (x);")
+        migrate(connection, [FIRST, SECOND])
+        connection.execute("DROP TABLE a")  # otherwise only the record would be wrong
+        with pytest.raises(StorageFailed, match=r"0002_second\.sql"):
+            migrate_database(path, [FIRST, Migration(2, "second", SECOND.sql + "!"), third])
+        assert tables(connection) == {"b", "schema_migrations"}
 
     @pytest.mark.parametrize("mode", ["wal", "delete"])
     def test_a_newer_database_is_left_untouched_byte_for_byte(self, path: Path, mode: str) -> None:
@@ -126,7 +125,7 @@ class TestMigrateDatabase:
         folder.mkdir()
         (folder / "0001_only.sql").write_text("CREATE TABLE only_one (x);")
         monkeypatch.setattr(migrate_module, "_FOLDERS", (path.parent / "missing", folder))
-        assert migrate_database(path) == [1]
+        assert migrate_database(path).applied == (1,)
 
 
 class TestSchemaVersion:
@@ -137,13 +136,14 @@ class TestSchemaVersion:
     def test_of_an_empty_database_is_0(self, path: Path, connection: Connection) -> None:
         assert schema_version(path) == 0
 
-    def test_of_a_foreign_table_is_an_error(self, path: Path, connection: Connection) -> None:
+    def test_a_foreign_table_is_not_read(self, path: Path, connection: Connection) -> None:
         connection.execute("CREATE TABLE schema_migrations (id)")
-        with pytest.raises(StorageFailed):
-            schema_version(path)
+        assert schema_version(path) == 0
+        with pytest.raises(SchemaForeign):
+            usable_schema(path)
 
 
-class TestRepairLedger:
+class TestDamagedRecord:
     @pytest.mark.parametrize(
         "damage",
         [
@@ -156,15 +156,15 @@ class TestRepairLedger:
     @pytest.mark.parametrize(
         "program", [[FIRST, SECOND], [FIRST, SECOND, Migration(3, "third", "CREATE TABLE c (x);")]]
     )
-    def test_a_damaged_record_is_rewritten_from_the_schema(
+    def test_is_rewritten_from_the_schema(
         self, path: Path, connection: Connection, damage: str, program: list[Migration]
     ) -> None:
         migrate(connection, [FIRST, SECOND], clock=lambda: 7)
         connection.execute(damage)
-        assert repair_ledger(path, program)
+        assert check_schema(path, program).applied == (1, 2)
+        assert migrate_database(path, program).before.is_misrecorded
         state = check_schema(path, program)
-        assert (state.applied, state.changed, state.is_misrecorded) == ((1, 2), (), False)
-        assert not repair_ledger(path, program)
+        assert (state.applied, state.changed, state.is_misrecorded) == (state.known, (), False)
 
     @pytest.mark.parametrize(
         "damage",
@@ -180,7 +180,8 @@ class TestRepairLedger:
         for statement in split_statements(damage):
             connection.execute(statement)
         before = connection.execute("SELECT * FROM schema_migrations").fetchall()
-        assert not repair_ledger(path, [FIRST, SECOND])
+        with pytest.raises(StorageFailed):
+            migrate_database(path, [FIRST, SECOND])
         assert connection.execute("SELECT * FROM schema_migrations").fetchall() == before
 
 
@@ -279,5 +280,6 @@ def test_an_impossible_version_counts_as_damage(tmp_path: Path) -> None:
     migrate_database(path)
     with closing(open_connection(path)) as connection:
         connection.execute("INSERT INTO schema_migrations VALUES (137438953492, 'x', 'x', 0)")
+        connection.execute("DROP INDEX entries_page")
     with pytest.raises(StorageCorrupt):
         migrate_database(path)

@@ -14,13 +14,12 @@ from agentctx.sqlite.migrate import (
     find_foreign,
     load_migrations,
     migrate_database,
-    refuse_foreign,
     split_statements,
+    usable_schema,
 )
 from agentctx.sqlite.schema import schema_words
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
-from tests.fixtures.schemas import unpack
 
 FOREIGN = {
     "CREATE TABLE hoard (t)": ["table hoard"],
@@ -106,13 +105,6 @@ def test_what_agentctx_and_sqlite_make_without_a_migration_is_known(connection: 
     assert foreign(connection) == []
 
 
-def test_databases_of_earlier_schemas_have_nothing_foreign(tmp_path: Path) -> None:
-    for schema in range(1, len(load_migrations()) + 1):
-        path = unpack(schema, tmp_path)
-        refuse_foreign(path)
-        path.unlink()
-
-
 def test_triggers_do_not_fire(connection: Connection) -> None:
     connection.execute("CREATE TRIGGER t BEFORE INSERT ON flags BEGIN SELECT raise(abort, 'no'); END")
     connection.execute("INSERT INTO flags VALUES ('e', 'f')")
@@ -127,7 +119,7 @@ def test_nothing_but_the_schema_is_read_before_a_refusal(path: Path, connection:
            (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT version, '' AS checksum FROM n"""
     )
     with pytest.raises(SchemaForeign, match=r"view schema_migrations \(changed\)"):
-        refuse_foreign(path)
+        usable_schema(path)
 
 
 def test_a_newer_schema_is_new_and_not_foreign(path: Path, connection: Connection) -> None:
@@ -136,7 +128,7 @@ def test_a_newer_schema_is_new_and_not_foreign(path: Path, connection: Connectio
         "INSERT INTO schema_migrations VALUES (?, 'later', '', 0)", (len(load_migrations()) + 1,)
     )
     with pytest.raises(SchemaTooNew):
-        refuse_foreign(path)
+        usable_schema(path)
 
 
 def test_words_of_a_definition_keep_what_quotes_hide() -> None:

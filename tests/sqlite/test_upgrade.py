@@ -1,4 +1,4 @@
-"""Databases of earlier schemas, upgraded to the current one.
+"""A database of agentctx 0.1.0, opened by this program and upgraded by later migrations.
 
 With `AGENTCTX_UPGRADE_KILLS=all`, the upgrade is killed at every statement, not at every third.
 """
@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import SchemaTooOld, StorageFailed
 from agentctx.sqlite.driver import open_connection
 from agentctx.sqlite.migrate import (
-    Migration,
     backup_before_migration,
     backups_before_migration,
     check_schema,
@@ -27,110 +26,112 @@ from agentctx.sqlite.migrate import (
     schema_version,
     split_statements,
 )
-from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.amount import IS_WHOLE
-from tests.fixtures.schemas import FILES, VECTORS, contents, file_for, lasting_contents, unpack
+from tests.fixtures.releases import VECTORS, contents, unpack
+from tests.sqlite.killed_upgrade import LATER, MIGRATIONS
 from tests.sqlite.row_digest import row_digest
 
-MIGRATIONS = load_migrations()
-NEWEST = len(MIGRATIONS)
-EARLIER = range(1, NEWEST)
-KILLED = [
-    schema if schema in {min(FILES), max(FILES)} else pytest.param(schema, marks=pytest.mark.slow)
-    for schema in FILES
-]
-"""The oldest runs every migration; the others repeat some of them."""
 EVERY = 1 if os.environ.get("AGENTCTX_UPGRADE_KILLS") == "all" else 3 if IS_WHOLE else 9
+OLDER = """
+    DELETE FROM schema_migrations WHERE version = 20;
+    DROP TABLE file_states;
+    ALTER TABLE entries DROP COLUMN ttl;
+"""
 
 
-@pytest.mark.parametrize("schema", FILES)
-def test_a_fixture_has_its_schema(schema: int, tmp_path: Path) -> None:
-    state = check_schema(unpack(schema, tmp_path))
-    assert (max(state.applied), state.changed) == (schema, ())
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return unpack(tmp_path)
 
 
-@pytest.mark.parametrize("schema", EARLIER)
-class TestUpgrade:
-    def test_keeps_every_row(self, schema: int, tmp_path: Path) -> None:
-        path = unpack(schema, tmp_path)
-        before = lasting_contents(path)
-        assert migrate_database(path) == list(range(schema + 1, NEWEST + 1))
-        assert check_schema(path).changed == ()
-        assert contents(path, before) == before
+def records(path: Path) -> list[tuple[Any, ...]]:
+    with closing(open_connection(path, readonly=True)) as connection:
+        return connection.execute("SELECT version, name, checksum FROM schema_migrations").fetchall()
 
-    def test_keeps_the_database_intact(self, schema: int, tmp_path: Path) -> None:
-        path = unpack(schema, tmp_path)
-        migrate_database(path)
+
+class TestRecognition:
+    def test_it_has_the_schema_of_the_first_migration(self, path: Path) -> None:
+        state = check_schema(path)
+        assert (state.applied, state.changed, state.foreign) == ((1,), (), ())
+        assert (state.is_former, state.is_misrecorded) == (True, False)
+        assert len(records(path)) == 20
+
+    def test_only_its_record_is_replaced(self, path: Path) -> None:
+        before = contents(path)
+        done = migrate_database(path)
+        (core,) = load_migrations()
+        assert (done.applied, done.version, done.backup) == ((), 1, None)
+        assert records(path) == [(1, "core", core.checksum)]
+        assert contents(path) == before
+        assert not check_schema(path).is_former
         row_digest(path)
 
-    async def test_preserves_the_invariant(self, schema: int, tmp_path: Path) -> None:
-        storage = await SqliteStorage.open(unpack(schema, tmp_path), readers=1)
+    def test_a_damaged_record_is_recognised_by_the_definitions(self, path: Path) -> None:
+        with closing(open_connection(path)) as connection:
+            connection.execute("DELETE FROM schema_migrations WHERE version < 9")
+        assert migrate_database(path).before.is_misrecorded
+        assert [row[0] for row in records(path)] == [1]
+
+    async def test_the_invariant_holds(self, path: Path) -> None:
+        storage = await SqliteStorage.open(path, readers=1)
         try:
             census = await storage.upkeep.census()
             assert census.violations == 0
-            assert census.vectors == VECTORS[file_for(schema)]
+            assert census.vectors == VECTORS
             assert await storage.upkeep.check_words() is None
         finally:
             await storage.close()
 
-    def test_first_makes_a_backup_with_the_same_rows(self, schema: int, tmp_path: Path) -> None:
-        path = unpack(schema, tmp_path)
-        digest = row_digest(path)
-        migrate_database(path)
-        backup = backup_before_migration(path, schema)
-        assert backup.name == f"agentctx.db.schema-{schema}.bak"
+    def test_an_older_one_is_left_untouched_and_the_error_names_the_command(self, path: Path) -> None:
+        with closing(open_connection(path)) as connection:
+            connection.execute("PRAGMA journal_mode=DELETE")
+            for statement in split_statements(OLDER):
+                connection.execute(statement)
+        before = path.read_bytes()
+        assert check_schema(path).is_too_old
+        with pytest.raises(SchemaTooOld, match="from before agentctx 0") as caught:
+            migrate_database(path)
+        assert "git+file://$PWD@v0.1.0 agentctx migrate" in caught.value.hint
+        assert path.read_bytes() == before
+        assert sorted(path.parent.iterdir()) == [path]
+
+
+class TestLaterMigrations:
+    def test_are_applied_and_keep_every_row(self, path: Path) -> None:
+        before = contents(path)
+        assert migrate_database(path, MIGRATIONS).applied == (2, 3)
+        assert migrate_database(path, MIGRATIONS).applied == ()
+        after = contents(path)
+        assert {name: after[name] for name in before} == before
+        assert len(after["titles"]) == len(before["entries"])
+        row_digest(path)
+
+    def test_a_backup_with_the_same_rows_is_made_first(self, path: Path) -> None:
+        before = contents(path)
+        backup = migrate_database(path, MIGRATIONS).backup
+        assert backup == backup_before_migration(path, 1)
+        assert backup.name == "agentctx.db.schema-1.bak"
         assert backup.stat().st_mode & 0o777 == 0o600
-        assert row_digest(backup) == digest
-        assert schema_version(backup) == schema
+        assert contents(backup) == before
+        assert schema_version(backup) == 1
 
 
-def test_forgets_stay_in_the_audit_trail(tmp_path: Path) -> None:
-    path = unpack(7, tmp_path)
-    with closing(open_connection(path, readonly=True)) as conn:
-        before = conn.execute("SELECT seq, at, action, principal, entry, collection FROM audit").fetchall()
-    assert {row[2] for row in before} == {"forget", "expire"}
-    migrate_database(path)
-    with closing(open_connection(path, readonly=True)) as conn:
-        rows = conn.execute("SELECT seq, at, kind, principal, subject, detail FROM audit").fetchall()
-        hashes = conn.execute("SELECT DISTINCT previous_hash, hash, namespace FROM audit").fetchall()
-    assert [(*row[:5], json.loads(row[5])["collection"]) for row in rows] == before
-    assert hashes == [(None, None, None)]
-
-
-async def test_a_space_in_another_vector_store_is_embedded_again(tmp_path: Path) -> None:
-    path = unpack(12, tmp_path)
-    with closing(open_connection(path)) as conn:
-        (former,) = conn.execute("SELECT id FROM spaces WHERE state = 'active'").fetchone()
-        conn.execute("UPDATE spaces SET vector_store = 'chroma'")
-    storage = await SqliteStorage.open(path, readers=1)
-    try:
-        (retired,) = (space for space in await storage.spaces.all() if space.id == former)
-        space = await storage.spaces.open(retired.fingerprint)
-        census = await storage.upkeep.census()
-        assert (retired.state, space.generation) == (SpaceState.RETIRED, retired.generation + 1)
-        assert (await storage.spaces.pending(space.id), census.violations) == (census.chunks, 0)
-    finally:
-        await storage.close()
-
-
-@pytest.mark.parametrize("schema", KILLED)
-def test_survives_a_kill_at_every_statement(schema: int, tmp_path: Path) -> None:
-    left = sum(len(list(split_statements(migration.sql))) for migration in MIGRATIONS[schema:])
-    result = kill_upgrades(schema, tmp_path)
-    assert result["kills"] > left // EVERY, "statements around the migrations count, too"
+def test_survives_a_kill_at_every_statement(tmp_path: Path) -> None:
+    statements = sum(len(list(split_statements(migration.sql))) for migration in LATER)
+    result = kill_upgrades(tmp_path)
+    assert result["kills"] > statements // EVERY, "statements around the migrations count, too"
     assert result["violations"] == []
 
 
 def test_a_broken_upgrade_is_noticed(tmp_path: Path) -> None:
-    violations = kill_upgrades(1, tmp_path, "broken")["violations"]
+    violations = kill_upgrades(tmp_path, "broken", every=1)["violations"]
     assert any("without a usable backup" in violation for violation in violations)
     assert any("could not be resumed" in violation for violation in violations)
 
 
-def kill_upgrades(schema: int, folder: Path, *options: str) -> dict[str, Any]:
-    arguments = [str(schema), str(folder), str(EVERY), *options]
-    command = [sys.executable, "-m", "tests.sqlite.killed_upgrade", *arguments]
+def kill_upgrades(folder: Path, *options: str, every: int = EVERY) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.sqlite.killed_upgrade", str(folder), str(every), *options]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     return dict(json.loads(done.stdout))
 
@@ -140,26 +141,22 @@ class TestBackup:
         migrate_database(tmp_path / "agentctx.db")
         assert backups_before_migration(tmp_path / "agentctx.db") == []
 
-    def test_is_made_once_not_at_every_start(self, tmp_path: Path) -> None:
-        path = unpack(1, tmp_path)
-        migrate_database(path)
+    def test_is_made_once_not_at_every_start(self, path: Path) -> None:
+        migrate_database(path, MIGRATIONS)
         (backup,) = backups_before_migration(path)
         made = backup.stat().st_mtime_ns
-        migrate_database(path)
+        migrate_database(path, MIGRATIONS)
         assert backup.stat().st_mtime_ns == made
 
-    def test_replaces_the_backup_of_an_earlier_upgrade(self, tmp_path: Path) -> None:
-        path = unpack(1, tmp_path)
-        migrations = load_migrations()
-        migrate_database(path, migrations)
-        migrate_database(path, [*migrations, Migration(NEWEST + 1, "more", "CREATE TABLE more (x);")])
-        assert backups_before_migration(path) == [backup_before_migration(path, NEWEST)]
+    def test_replaces_the_backup_of_an_earlier_upgrade(self, path: Path) -> None:
+        migrate_database(path, MIGRATIONS[:2])
+        migrate_database(path, MIGRATIONS)
+        assert backups_before_migration(path) == [backup_before_migration(path, 2)]
 
-    def test_failure_stops_the_upgrade(self, tmp_path: Path) -> None:
-        path = unpack(1, tmp_path)
+    def test_failure_stops_the_upgrade(self, path: Path) -> None:
         before = contents(path)
         backup_before_migration(path, 1).mkdir()
         with pytest.raises(StorageFailed, match="Cannot write"):
-            migrate_database(path)
+            migrate_database(path, MIGRATIONS)
         assert schema_version(path) == 1
-        assert contents(path, before) == before
+        assert contents(path) == before

@@ -210,14 +210,10 @@ async def _wal_kept(path: Path) -> AsyncIterator[None]:
 
 def _migrate(path: Path, clock: Clock) -> bool:
     """Migrate the schema; return whether a damaged record of migrations was rewritten."""
-    migrate.refuse_foreign(path)
-    is_ledger_repaired = migrate.repair_ledger(path, clock=clock)
-    before = migrate.schema_version(path)
-    applied = migrate.migrate_database(path, clock=clock)
-    if before and applied:
-        backup = migrate.backup_before_migration(path, before)
-        log.info("migrated", schema=applied[-1], before=before, backup=str(backup))
-    return is_ledger_repaired
+    done = migrate.migrate_database(path, clock=clock)
+    if done.backup:
+        log.info("migrated", schema=done.version, before=done.before.version, backup=str(done.backup))
+    return done.before.is_misrecorded
 
 
 async def _repair_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_repaired: bool) -> None:

@@ -21,7 +21,7 @@ from agentctx.sqlite.driver import (
 from agentctx.sqlite.rescue import RESCUED
 from agentctx.sqlite.reserve import RESERVE_NAME, Reserve, ReserveState
 from agentctx.storage.backups import Backup, Restored
-from agentctx.storage.offline import FileSizes, MigrationResult
+from agentctx.storage.offline import FileSizes
 from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
 from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
@@ -80,6 +80,8 @@ class OfflineStorage:
     """
 
     schema = staticmethod(migrate.check_schema)
+    usable_schema = staticmethod(migrate.usable_schema)
+    migrate = staticmethod(migrate.migrate_database)
     rebuild_file = staticmethod(rebuild_from_rows)
     verify_audit = staticmethod(verify_file)
     is_replaced = staticmethod(is_replaced_database)
@@ -93,14 +95,6 @@ class OfflineStorage:
     def version(self) -> str:
         """Version of SQLite."""
         return sqlite_version()
-
-    def migrate(self, database: Path) -> MigrationResult:
-        """Migrate a database to the program's schema. Raises as `refuse_foreign` and `migrate`."""
-        migrate.refuse_foreign(database)
-        before = migrate.schema_version(database)
-        applied = tuple(migrate.migrate_database(database))
-        backup = migrate.backup_before_migration(database, before) if before and applied else None
-        return MigrationResult(applied=applied, version=migrate.schema_version(database), backup=backup)
 
     def back_up(self, database: Path, target: Path, *, now: int) -> Backup:
         """Write and verify a backup. Raises the errors of `BackupStorage.write`."""

@@ -213,7 +213,7 @@ async def update_schema(server: Server, *, applies: bool) -> ServerSchema:
         await connections.prepare(migrate.check_server)
         before = await connections.prepare(migrate.applied_schema)
         missing = migrate.missing(before, files)
-        if applies and missing:
+        if applies:
             await connections.prepare(lambda conn: migrate.migrate(conn, files))
     finally:
         await connections.close()

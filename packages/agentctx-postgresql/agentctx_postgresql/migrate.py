@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agentctx.errors import DriverUnsuitable, SchemaTooNew, StorageFailed
+from agentctx.errors import DriverUnsuitable, SchemaTooNew, SchemaTooOld, StorageFailed
 from agentctx.wording import counted
 from agentctx_postgresql.driver import Connection
 
@@ -25,6 +25,12 @@ _FOLDER: Final = Path(__file__).with_name("migrations")
 _LEDGER: Final = """CREATE TABLE IF NOT EXISTS schema_migrations (
     version integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
     applied timestamptz NOT NULL DEFAULT now())"""
+_FORMER: Final = {
+    1: "3b1369bfed8b114949f75e854248e5af1c2759ca431d73bbcd36fc23d7bf50f1",
+    2: "e2feb3b331852e12c261a38469a38e7254396fa37bc0471dac32206618c48356",
+    3: "5a4f30e82f17d23af9d72aa6683706a2506cf52773928af3ff46bf038e5d77ea",
+}
+"""What agentctx 0.1.0 recorded; its migrations make what `0001_core.sql` makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +94,45 @@ def parsed_version(text: str) -> tuple[int, ...]:
 async def migrate(conn: Connection, files: Sequence[SchemaFile]) -> list[int]:
     """Apply the missing migrations, each in one transaction; return their versions.
 
+    A record of agentctx 0.1.0 is first replaced by the program's own.
+
     Raises:
         SchemaTooNew: the database has a version that this program does not know; nothing was changed.
+        SchemaTooOld: the schema is from before agentctx 0.1.0; nothing was changed.
         StorageFailed: an applied migration has been changed.
     """
     applied = await applied_schema(conn)
     absent = missing(applied, files)
+    if applied == _FORMER:
+        async with conn.transaction():
+            await _take_turn(conn)
+            # Another daemon may have replaced it meanwhile.
+            if await applied_schema(conn) == _FORMER:
+                await conn.execute("DELETE FROM schema_migrations")
+                await _record(conn, files[0])
     for file in absent:
         async with conn.transaction():
-            await conn.execute("SET LOCAL lock_timeout = '30s'")
-            await conn.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
+            await _take_turn(conn)
             await conn.execute(_LEDGER)
             # Another daemon may have applied it meanwhile.
             if not await conn.fetchval("SELECT 1 FROM schema_migrations WHERE version = $1", file.version):
                 await conn.execute(file.sql)
-                await conn.execute(
-                    "INSERT INTO schema_migrations (version, name, sha256) VALUES ($1, $2, $3)",
-                    file.version,
-                    file.name,
-                    file.sha256,
-                )
+                await _record(conn, file)
     return [file.version for file in absent]
+
+
+async def _take_turn(conn: Connection) -> None:
+    await conn.execute("SET LOCAL lock_timeout = '30s'")
+    await conn.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
+
+
+async def _record(conn: Connection, file: SchemaFile) -> None:
+    await conn.execute(
+        "INSERT INTO schema_migrations (version, name, sha256) VALUES ($1, $2, $3)",
+        file.version,
+        file.name,
+        file.sha256,
+    )
 
 
 async def require_current(conn: Connection, files: Sequence[SchemaFile]) -> None:
@@ -128,7 +152,15 @@ async def applied_schema(conn: Connection) -> dict[int, str]:
 
 
 def missing(applied: Mapping[int, str], files: Sequence[SchemaFile]) -> list[SchemaFile]:
-    """Return the migrations that a database lacks. Raises SchemaTooNew or StorageFailed, like `migrate`."""
+    """Return the migrations that a database lacks. Raises like `migrate`."""
+    if applied == _FORMER:
+        return list(files[1:])
+    if applied.get(1) == _FORMER[1]:
+        raise SchemaTooOld(
+            "The schema of the database is from before agentctx 0.1.0.",
+            hint="Open it once with 0.1.0. In a clone of agentctx, with the same settings, run `uvx --with "
+            "asyncpg --from git+file://$PWD@v0.1.0 agentctx migrate`.",
+        )
     newest = max(applied, default=0)
     if newest > len(files):
         raise SchemaTooNew(

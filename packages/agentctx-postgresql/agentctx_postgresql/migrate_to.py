@@ -20,7 +20,7 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import DaemonPaths
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound
 from agentctx.host.lock import Lock, acquire_lock, data_lock_path
-from agentctx.sqlite.migrate import refuse_foreign
+from agentctx.sqlite.migrate import usable_schema
 from agentctx.storage.base import Storage
 from agentctx.storage.copying import CopySource
 from agentctx.storage.opening import open_storage, server_of
@@ -199,7 +199,7 @@ def _with_url(settings: Settings, url: str) -> Settings:
 
 async def _copy_memory(source: MemoryPlace, target: MemoryPlace, *, dry_run: bool) -> EngineReport:
 
-    async with _open_source(source) as memory:
+    async with open_source(source) as memory:
         if dry_run:
             return _report(source, target, await tally(memory))
         async with _closing(await _open_target(target)) as copy:
@@ -209,10 +209,10 @@ async def _copy_memory(source: MemoryPlace, target: MemoryPlace, *, dry_run: boo
 
 
 @asynccontextmanager
-async def _open_source(place: MemoryPlace) -> AsyncIterator[CopySource]:
+async def open_source(place: MemoryPlace) -> AsyncIterator[CopySource]:
     """Open a database only to read it. Daemons may be using it."""
     if place.is_file:
-        await asyncio.to_thread(refuse_foreign, place.file)
+        await asyncio.to_thread(usable_schema, place.file)
         yield SqliteFileSource(place.file)
     else:
         async with _closing(await _open_server(place.settings)) as storage:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
-from agentctx.sqlite.migrate import refuse_foreign
+from agentctx.sqlite.migrate import usable_schema
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import AuditedChange, AuditQuery, AuditRow, ChainVerdict, Event, Head
 from agentctx.storage.backups import Backup
@@ -247,11 +247,11 @@ def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
 
     Raises:
         StorageFailed: the file is missing or damaged, or has no chained trail.
-        SchemaForeign: it contains what agentctx did not make.
+        SchemaTooNew, SchemaTooOld, SchemaForeign: as `usable_schema`.
     """
     if not path.is_file():
         raise StorageFailed(f"File {path} does not exist.", hint="Give an agentctx database or backup.")
-    refuse_foreign(path)
+    usable_schema(path)
     try:
         with closing(open_connection(path, readonly=True)) as connection:
             connection.execute("BEGIN")  # one snapshot for everything

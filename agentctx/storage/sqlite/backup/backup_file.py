@@ -58,17 +58,14 @@ def read_backup(path: Path) -> Backup:
 
     Raises:
         StorageFailed: the file is missing, damaged, or not a database of agentctx.
-        SchemaTooNew: a newer agentctx wrote it.
-        SchemaForeign: it contains what agentctx did not make.
+        SchemaTooNew, SchemaTooOld, SchemaForeign: as `migrate.usable_schema`.
     """
     if not path.is_file():
         raise StorageFailed(f"File {path} does not exist.", hint=_GIVE)
     if not _has_entries(path):
         raise StorageFailed(f"{path} is not an agentctx database.", hint=_GIVE)
-    migrate.refuse_foreign(path, hint=_CLEAN)
-    if not (version := migrate.schema_version(path)):
+    if not migrate.usable_schema(path, hint=_CLEAN).applied:
         raise StorageFailed(f"{path} is not an agentctx database.", hint=_GIVE)
-    migrate.refuse_newer(version, migrate.load_migrations())
     with ThreadPoolExecutor(1) as beside:  # neither holds the interpreter lock
         digesting = beside.submit(file_digest, path)
         check_pages(path)
@@ -127,8 +124,7 @@ def _is_ours(path: Path) -> bool:
     try:
         if not (is_one_file(path) and _has_entries(path)):
             return False
-        migrate.refuse_foreign(path)
-        return migrate.schema_version(path) > 0
+        return migrate.usable_schema(path).version > 0
     except (AgentctxError, OSError):
         return False
 
@@ -150,14 +146,13 @@ def _described(path: Path, digest: str, made: int) -> Backup:
         try:
             live, versions = conn.execute(_ENTRIES).fetchone()
             vectors = _vectors(conn)
-            (schema,) = conn.execute("SELECT MAX(version) FROM schema_migrations").fetchone()
         except Error as error:
             raise translated(error, f"cannot read {path}") from error
     return Backup(
         path=str(path),
         made=made,
         bytes=path.stat().st_size,
-        schema=schema,
+        schema=migrate.schema_version(path),
         entries=live,
         versions=versions,
         vectors=vectors,

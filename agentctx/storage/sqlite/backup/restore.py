@@ -29,7 +29,8 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
 
     Raises:
         InvalidInput: the source is the database itself.
-        SchemaTooNew, SchemaForeign, StorageFailed: the source is not a sound backup; nothing was changed.
+        SchemaTooNew, SchemaTooOld, SchemaForeign, StorageFailed: the source is not a sound backup; nothing
+            was changed.
         StorageFull, StorageFailed: another program has the database open, or the disk fails; it is unchanged.
     """
     if database.exists() and source.exists() and source.samefile(database):

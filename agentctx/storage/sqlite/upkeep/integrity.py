@@ -5,14 +5,13 @@ Every function runs in a read transaction and changes nothing. Their findings ne
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import Final
 
 from agentctx.sqlite.driver import Connection, Error
 from agentctx.sqlite.migrate import find_foreign, intended_schema, load_migrations
-from agentctx.sqlite.schema import Schema, schema_problems, stored_schema
+from agentctx.sqlite.schema import lasting_schema, schema_objects, schema_problems
 from agentctx.storage.records import SpaceFault, SpaceState
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
@@ -83,13 +82,9 @@ def _reference_problems(conn: Connection) -> Iterator[str]:
 
 def _schema_problems(conn: Connection) -> Iterator[str]:
     """SQLite trusts the text of its schema: a changed constraint would refuse valid rows."""
-    yield from schema_problems(stored_schema(conn), _intended_schema())
+    stored = lasting_schema(schema_objects(conn))
+    yield from schema_problems(stored, intended_schema(load_migrations()))
     yield from (f"{each} is not agentctx's" for each in find_foreign(conn) if not each.is_changed)
-
-
-@functools.cache
-def _intended_schema() -> Schema:
-    return intended_schema(load_migrations())
 
 
 def _word_problems(conn: Connection) -> Iterator[str]:

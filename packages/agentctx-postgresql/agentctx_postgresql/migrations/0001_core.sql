@@ -1,4 +1,7 @@
 -- Tables mean what those of SQLite's schema mean; times are milliseconds since the epoch, UTC, by the server's clock.
+-- The order of columns is that of existing databases.
+
+-- ENTRIES -------------------------------------------------------------------------------------------------------------
 
 -- Entries: one row a version; `id` is stable over versions, `seq` is the row.
 CREATE TABLE entries (
@@ -28,13 +31,16 @@ CREATE TABLE entries (
   expires bigint,
   -- Bytes of content and cues, so that quotas read an index only.
   size bigint NOT NULL,
+  -- The time to live that was asked for: renewing one of the same length is no change.
+  ttl bigint,
   UNIQUE (id, version)
 );
 
 CREATE UNIQUE INDEX entries_live_id ON entries (id) WHERE live;
 CREATE UNIQUE INDEX entries_live_key ON entries (namespace, collection, key) WHERE live AND key IS NOT NULL;
-CREATE INDEX entries_page ON entries (namespace, collection, seq) WHERE live;
-CREATE INDEX entries_order ON entries (namespace, seq, collection) WHERE live;
+-- Pages are in the order of the ids, which no edit changes, so that a walk over them misses nothing.
+CREATE INDEX entries_page ON entries (namespace, collection, id) WHERE live;
+CREATE INDEX entries_order ON entries (namespace, id, collection) WHERE live;
 CREATE INDEX entries_expires ON entries (expires) WHERE live AND expires IS NOT NULL;
 CREATE INDEX entries_trust ON entries (namespace, trust) WHERE live AND trust <> 'agent';
 CREATE INDEX entries_turns ON entries (namespace, collection, session, created, seq) WHERE live AND session <> '';
@@ -45,6 +51,22 @@ CREATE INDEX entries_usage ON entries (principal) INCLUDE (size);
 ALTER TABLE entries
   ALTER key SET STATISTICS 0, ALTER content SET STATISTICS 0, ALTER attributes SET STATISTICS 0,
   ALTER labels SET STATISTICS 0, ALTER header SET STATISTICS 0;
+
+-- Answers to requests that carried an Idempotency-Key, written by the transaction of the save.
+CREATE TABLE idempotency (
+  principal bigint NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  digest bytea NOT NULL,
+  entry text COLLATE "C" NOT NULL,
+  version integer NOT NULL,
+  change text NOT NULL,
+  created bigint NOT NULL,
+  PRIMARY KEY (principal, key)
+);
+CREATE INDEX idempotency_created ON idempotency (created);
+CREATE INDEX idempotency_entry ON idempotency (entry);
+
+-- CHUNKS AND WORDS ----------------------------------------------------------------------------------------------------
 
 -- Chunks of live versions: entries.content[start_at:end_at] in code points (cue 0), or the cue of this number among
 -- the entry's.
@@ -71,6 +93,8 @@ CREATE TABLE chunk_words (
 ALTER TABLE chunk_words ALTER words SET STATISTICS 1000, ALTER weights SET STATISTICS 0;
 CREATE INDEX chunk_words_terms ON chunk_words USING gin (words);
 CREATE INDEX chunk_words_namespace ON chunk_words (namespace);
+
+-- VECTORS -------------------------------------------------------------------------------------------------------------
 
 -- One model's vectors. The table vec_<id> of a space is made when its dimension is known:
 --   vec_<id> (chunk bigint PRIMARY KEY REFERENCES chunks, namespace text, x xid8, embedding halfvec(dimension))
@@ -152,25 +176,7 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_due ON jobs (space, id) WHERE state = 'pending';
 
--- Answers to requests that carried an Idempotency-Key, written by the transaction of the save.
-CREATE TABLE idempotency (
-  principal bigint NOT NULL,
-  key text COLLATE "C" NOT NULL,
-  digest bytea NOT NULL,
-  entry text COLLATE "C" NOT NULL,
-  version integer NOT NULL,
-  change text NOT NULL,
-  created bigint NOT NULL,
-  PRIMARY KEY (principal, key)
-);
-CREATE INDEX idempotency_created ON idempotency (created);
-CREATE INDEX idempotency_entry ON idempotency (entry);
-
--- What is made once for an installation, like the secret of the fence.
-CREATE TABLE installation (
-  name text PRIMARY KEY,
-  value bytea NOT NULL
-);
+-- TRUST ---------------------------------------------------------------------------------------------------------------
 
 -- What an entry was made of, and what its text looks like that an LLM might obey.
 CREATE TABLE derivations (
@@ -204,7 +210,9 @@ CREATE TABLE quarantine (
   revocation integer REFERENCES revocations (id),
   state text NOT NULL CHECK (state IN ('held', 'withdrawn', 'returning', 'forgetting')),
   since bigint NOT NULL,
-  CHECK (screened OR revocation IS NOT NULL)
+  -- Its file no longer says it.
+  outdated boolean NOT NULL DEFAULT false,
+  CHECK (screened OR revocation IS NOT NULL OR outdated)
 );
 CREATE INDEX quarantine_unsettled ON quarantine (entry) WHERE state <> 'withdrawn';
 
@@ -214,6 +222,17 @@ CREATE TABLE revoked (
   PRIMARY KEY (entry, revocation)
 );
 CREATE INDEX revoked_revocation ON revoked (revocation);
+
+-- What the last look at an entry's file found, where that differs from the entry: stale, as the file could not be seen,
+-- or withdrawn, as it is gone or says something else.
+CREATE TABLE file_states (
+  entry text COLLATE "C" PRIMARY KEY CHECK (entry <> ''),
+  state text NOT NULL CHECK (state IN ('stale', 'withdrawn')),
+  reason text NOT NULL,
+  since bigint NOT NULL
+);
+
+-- RECORDS -------------------------------------------------------------------------------------------------------------
 
 -- The audit trail: several chains, since one would have all saves take turns. `place` orders the rows of all chains
 -- for pages; `seq` counts the rows of a chain.
@@ -269,12 +288,21 @@ CREATE TABLE injections (
   tokens integer NOT NULL CHECK (tokens >= 0),
   milliseconds double precision NOT NULL,
   block_hash text,
+  conversation text COLLATE "C" NOT NULL DEFAULT '',
   CHECK ((tokens = 0) = (block_hash IS NULL))
 );
 ALTER TABLE injections ALTER question SET STATISTICS 0;
 CREATE INDEX injections_created ON injections (created);
 CREATE INDEX injections_questions ON injections (created) WHERE question IS NOT NULL;
-CREATE INDEX injections_conversations ON injections (session, id);
+CREATE INDEX injections_conversations ON injections (conversation, id);
+
+-- UPKEEP --------------------------------------------------------------------------------------------------------------
+
+-- What is made once for an installation, like the secret of the fence.
+CREATE TABLE installation (
+  name text PRIMARY KEY,
+  value bytea NOT NULL
+);
 
 -- Which daemon does what only one may do at a time, until when. Another takes over once the time is past.
 CREATE TABLE upkeep_leases (

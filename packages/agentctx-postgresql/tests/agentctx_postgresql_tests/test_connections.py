@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, StorageFailed
-from agentctx_postgresql import driver
+from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, SchemaTooOld, StorageFailed
+from agentctx_postgresql import driver, migrate
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql_tests.clients import (
@@ -262,6 +262,36 @@ async def test_a_newer_schema_is_refused_and_left_alone(server: RunningServer, d
     server.sql("INSERT INTO schema_migrations (version, name, sha256) VALUES (999, 'later', 'x')", name)
     with pytest.raises(SchemaTooNew):
         await opened(database)
+
+
+async def test_a_schema_older_than_0_1_0_is_refused_and_left_alone(
+    server: RunningServer, database: str
+) -> None:
+    name = database.split("@/")[1].partition("?")[0]
+    server.sql(f"UPDATE schema_migrations SET sha256 = '{migrate._FORMER[1]}'", name)  # noqa: S608 - a constant
+    server.sql("INSERT INTO schema_migrations (version, name, sha256) VALUES (2, 'x', 'y')", name)
+    with pytest.raises(SchemaTooOld) as caught:
+        await opened(database)
+    assert "git+file://$PWD@v0.1.0 agentctx migrate" in caught.value.hint
+    assert server.sql("SELECT version FROM schema_migrations", name) == "1\n2"
+
+
+async def test_a_later_migration_is_applied_once(database: str) -> None:
+    """Also after 0.1.0, whose record is replaced first."""
+    files = [*migrate.load_schema(), migrate.SchemaFile(2, "more", "CREATE TABLE more (x integer)")]
+    import asyncpg
+
+    connection = await asyncpg.connect(database)
+    try:
+        await connection.execute("DELETE FROM schema_migrations")
+        for version, sha256 in migrate._FORMER.items():
+            await connection.execute("INSERT INTO schema_migrations VALUES ($1, 'x', $2)", version, sha256)
+        await migrate.require_current(connection, files[:1])
+        assert await migrate.migrate(connection, files) == [2]
+        assert await migrate.applied_schema(connection) == {file.version: file.sha256 for file in files}
+        assert await migrate.migrate(connection, files) == []
+    finally:
+        await connection.close()
 
 
 @pytest.mark.parametrize(

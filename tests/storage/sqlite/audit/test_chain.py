@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.migrate import migrate_database
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, Head, verify
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.audit.chain import verify_file
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_testing.drafts import draft, keyless
-from tests.fixtures.schemas import unpack
 
 SECRET = b"s" * 32
 DAY = trail.MS_PER_DAY
@@ -302,12 +302,13 @@ class TestTable:
         ]
 
 
-async def test_rows_of_an_earlier_schema_are_chained_with_the_first_new_row(tmp_path: Path) -> None:
-    path = unpack(7, tmp_path)
+async def test_rows_without_a_hash_are_chained_with_the_first_new_row(tmp_path: Path) -> None:
+    path = tmp_path / "agentctx.db"
+    migrate_database(path)
     with closing(open_connection(path)) as connection:
         connection.execute(
-            """INSERT INTO audit (at, principal, action, entry, collection)
-               VALUES (5, 1000, 'forget', 'e', 'memory')"""
+            """INSERT INTO audit (at, principal, kind, subject, detail)
+               VALUES (5, 1000, 'forget', 'e', '{"collection":"memory"}')"""
         )
     storage = await SqliteStorage.open(path, readers=1)
     try:

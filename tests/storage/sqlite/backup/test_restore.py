@@ -17,7 +17,7 @@ import pytest
 from agentctx.errors import InvalidInput, SchemaForeign, SchemaTooNew, StorageFailed
 from agentctx.sqlite.copy import CopyPace, Finish, copy_pages, file_digest
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
+from agentctx.sqlite.migrate import check_schema, load_migrations, migrate_database, schema_version
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.backup import backup_file
 from agentctx.storage.sqlite.backup.backup_file import GIVES_WAY, read_backup
@@ -29,7 +29,7 @@ from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from agentctx_testing.drafts import ALL
-from tests.fixtures.schemas import unpack
+from tests.fixtures.releases import ENTRIES, VECTORS, VERSIONS, unpack
 from tests.sqlite.row_digest import row_digest
 
 NOW = 1_795_000_000_000
@@ -151,8 +151,10 @@ class TestBackup:
             assert made.entries == 1
             assert await storage.upkeep.tidy()
 
-    def test_counts_vectors_of_any_schema(self, tmp_path: Path) -> None:
-        assert read_backup(unpack(1, tmp_path)).vectors == 11
+    def test_describes_a_backup_of_a_former_release(self, tmp_path: Path) -> None:
+        made = read_backup(unpack(tmp_path))
+        assert (made.schema, made.entries, made.versions) == (1, ENTRIES, VERSIONS)
+        assert made.vectors == VECTORS
 
     @pytest.mark.parametrize(
         "name", ["agentctx.db", "agentctx.db-wal", "agentctx.db-shm", "link.db", "hard.db"]
@@ -330,10 +332,13 @@ class TestRestore:
         assert (restored.backup.entries, restored.damaged) == (1, 0)
         assert keys_in(database) == {"old"}
 
-    def test_an_older_backup_is_upgraded_at_the_next_start(self, database: Path, tmp_path: Path) -> None:
-        assert restore_database(unpack(1, tmp_path), database, now=NOW).backup.schema == 1
-        assert schema_version(database) == 1
+    def test_a_backup_of_a_former_release_is_upgraded_at_the_next_start(
+        self, database: Path, tmp_path: Path
+    ) -> None:
+        assert restore_database(unpack(tmp_path), database, now=NOW).backup.schema == 1
+        assert check_schema(database).is_former
         assert "deploy" in keys_in(database)
+        assert not check_schema(database).is_former
         assert schema_version(database) == len(load_migrations())
 
     def test_is_refused_while_another_program_has_the_database_open(
