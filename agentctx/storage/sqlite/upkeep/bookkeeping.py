@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import Event
+from agentctx.storage.records import Change
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.vectors import spaces
@@ -177,7 +178,7 @@ _IDEMPOTENCY: Final = _Rule(
     "idempotency",
     f"""typeof(principal) = 'integer' AND {_text("key", "entry")} AND typeof(digest) = 'blob'
         AND {_integer("version", minimum=1)} AND {_integer("created")}
-        AND change IN ('created', 'version', 'attributes', 'none')""",
+        AND change IN ({", ".join(f"'{change}'" for change in Change)})""",
     "a save repeated with its Idempotency-Key may be done twice",
 )
 _FORGOTTEN: Final = _Rule(

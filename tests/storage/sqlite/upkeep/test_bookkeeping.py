@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from agentctx.service.views import audit_event
 from agentctx.sqlite.driver import open_connection
 from agentctx.storage.audit import MS_PER_DAY, AuditQuery, Event
-from agentctx.storage.records import IdempotencyKey
+from agentctx.storage.records import Change, IdempotencyKey
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
@@ -214,6 +214,16 @@ def test_damage_neither_releases_nor_erases_a_quarantined_entry(
     with capture_logs():
         assert asyncio.run(settle(path)) == before
     assert before[0] > 0
+
+
+def test_a_remembered_key_is_sound_whatever_its_save_changed(filled: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(filled, tmp_path / "a.db"))
+    with closing(open_connection(path)) as connection:
+        connection.executemany(
+            "INSERT INTO idempotency VALUES (1, ?, x'07', 'e', 1, ?, 1)", [(each, each) for each in Change]
+        )
+    _, bookkeeping, _, _ = asyncio.run(read_everything(path))
+    assert (bookkeeping.damaged, bookkeeping.repaired) == ([], [])
 
 
 def test_lost_jobs_are_created_again(filled: Path, tmp_path: Path) -> None:
