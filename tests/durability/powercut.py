@@ -200,7 +200,10 @@ def _look(connection: Connection) -> Seen:
     problems += [f"integrity: {line}" for line in integrity.check_database(connection)]
     if words := integrity.check_words(connection):
         problems.append(f"words: {words}")
-    rows = connection.execute("SELECT key, content FROM entries WHERE live = 1 AND key IS NOT NULL")
+    rows = connection.execute(
+        """SELECT key, content FROM entries WHERE live = 1 AND key IS NOT NULL
+           AND id NOT IN (SELECT entry FROM quarantine)"""
+    )
     texts = dict(rows)
     problems += [
         f"words: {key} is not found by {word!r}"

@@ -148,10 +148,13 @@ class SqliteStorage(Storage):
         if reserve_bytes:  # on a full disk SQLite could not even open the database
             await asyncio.to_thread(Reserve(path.parent, reserve_bytes).give_up_if_full)
         async with _wal_kept(path):
-            is_ledger_repaired = await asyncio.to_thread(_migrate, path, clock)
+            schema = await asyncio.to_thread(migrate.migrate_database, path, clock=clock)
+            if schema.backup:
+                before, backup = schema.before.version, str(schema.backup)
+                log.info("migrated", schema=schema.version, before=before, backup=backup)
             writer = await Writer.open(path, telemetry, reserve_bytes)
             try:
-                await _repair_bookkeeping(writer, clock, is_ledger_repaired=is_ledger_repaired)
+                await _repair_bookkeeping(writer, clock, is_ledger_repaired=schema.before.is_misrecorded)
                 await writer.run(fill_missing, uses_reserve=True)
                 pool = await Readers.open(path, readers, prepare=fts.make_scratch)
                 writer.recover_with(pool)
@@ -206,14 +209,6 @@ async def _wal_kept(path: Path) -> AsyncIterator[None]:
         yield
     finally:
         await anchor.close()
-
-
-def _migrate(path: Path, clock: Clock) -> bool:
-    """Migrate the schema; return whether a damaged record of migrations was rewritten."""
-    done = migrate.migrate_database(path, clock=clock)
-    if done.backup:
-        log.info("migrated", schema=done.version, before=done.before.version, backup=str(done.backup))
-    return done.before.is_misrecorded
 
 
 async def _repair_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_repaired: bool) -> None:
