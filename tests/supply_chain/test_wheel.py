@@ -230,8 +230,9 @@ def environment(tmp_path: Path) -> Path:
 
 def install(environment: Path, *what: str | Path) -> None:
     """Install without the network."""
-    pip = [environment / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, "--no-index", "--no-deps", "--no-build-isolation", *what], check=True, cwd=ROOT)
+    pip = [str(environment / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
+    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, *options, *map(str, what)], check=True, cwd=ROOT)
 
 
 def answer_with_postgresql(folder: Path) -> str:
