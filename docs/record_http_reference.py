@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, get_type_hints
 
-from agentctx.config.schema import Settings
-from agentctx.server.app import create_app
-from agentctx.server.openapi import POLICY_FIELD
-from agentctx.service.base import Service
+from agentctx.config.schema import LimitSettings
+from agentctx.server.openapi import POLICY_FIELD, describe
+from agentctx.server.routes import Services, operation_routes
+from agentctx.telemetry.base import NO_TELEMETRY
 
 _HEAD = """# HTTP reference
 
@@ -22,8 +22,9 @@ _COMMON_ERRORS = {"400", "403", "408", "413", "431", "500", "503", "default"}
 
 
 def document() -> dict[str, Any]:
-    """Return the OpenAPI document. No route is called, so no service is needed."""
-    return create_app(cast("Service", None), Settings()).openapi()
+    """Return the OpenAPI document. No route is called, so the classes stand for their services."""
+    operations = Services(**get_type_hints(Services)).operations()
+    return describe(operation_routes(operations, LimitSettings(), NO_TELEMETRY))
 
 
 def reference(openapi: Mapping[str, Any]) -> str:

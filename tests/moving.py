@@ -10,7 +10,6 @@ from typing import Any
 from agentctx.cli.export_format import entry_line, read_entry
 from agentctx.daemon.build import Core
 from agentctx.errors import AgentctxError, Expired
-from agentctx.storage.entries import ExportSelection
 from agentctx.times import parse_time
 from agentctx.wire import ExportedEntry, ImportRequest, SaveResult
 from agentctx_testing.drafts import ManualClock
@@ -45,7 +44,7 @@ async def exported(core: Core) -> list[ExportedEntry]:
     found: list[ExportedEntry] = []
     cursor: str | None = None
     while True:
-        page = await core.service.export(ExportSelection(with_history=True), ME, cursor=cursor, limit=PAGE)
+        page = await core.transfer.export(ME, history=True, limit=PAGE, cursor=cursor)
         found, cursor = [*found, *page.entries], page.next
         if cursor is None:
             return found
@@ -57,7 +56,7 @@ async def imported(core: Core, entries: Sequence[ExportedEntry]) -> list[SaveRes
     lines = [entry_line(each) for each in entries]
     for start in range(0, len(lines), BATCH):
         versions = [version for line in lines[start : start + BATCH] for version in read_entry(line)]
-        for result in await core.service.import_entries(ImportRequest(entries=versions), ME):
+        for result in await core.transfer.import_entries(ImportRequest(entries=versions), ME):
             if isinstance(result, AgentctxError) and not isinstance(result, Expired):
                 raise result
             results += [result] if isinstance(result, SaveResult) else []

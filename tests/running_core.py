@@ -7,8 +7,10 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from agentctx.access.control import AccessControl
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core, DaemonPaths, open_core
 from agentctx.embedding_providers.base import EmbeddingProvider
@@ -53,7 +55,7 @@ async def running_core(
 
 async def save(core: Core, collection: str = "knowledge", **fields: Any) -> SaveResult:
     """Save one entry. Raises its error."""
-    (result,) = await core.service.save([SaveRequest(collection=collection, **fields)], ME)
+    (result,) = await core.entries.save([SaveRequest(collection=collection, **fields)], ME)
     if isinstance(result, AgentctxError):
         raise result
     return result
@@ -65,6 +67,12 @@ async def embedded(core: Core) -> None:
     await core.lanes.leading.keeper.served()
     await core.lanes.leading.queue.idle()
     assert (await core.storage.jobs.depth()).pending == 0
+
+
+def guarded(core: Core, access: AccessControl) -> Any:
+    """Return all operations by name, as `access` lets peers call them."""
+    guard = core.guard(access)
+    return SimpleNamespace(**{method.__name__: guard(method) for method in core.operations()})
 
 
 def sqlite_of(core: Core) -> SqliteStorage:

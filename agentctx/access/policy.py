@@ -1,4 +1,4 @@
-"""Access policies: for operations in `service/operations.py`, for plain routes and mounts in `PATHS`.
+"""Access policies: those of operations are declared on their methods, those of plain routes and mounts here.
 
 The daemon refuses to be built with a route that has no policy.
 """

@@ -28,14 +28,15 @@ from agentctx.redaction.redactor import create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
 from agentctx.screening.screener import create_screener
-from agentctx.service.audit import AuditTrail, audited
+from agentctx.server.routes import Services
+from agentctx.service.audit import AuditTrail
 from agentctx.service.audit_reader import AuditReader
 from agentctx.service.backup import Backups
-from agentctx.service.base import CurrentSettings, Service
-from agentctx.service.calls import composed
+from agentctx.service.base import CurrentSettings
 from agentctx.service.entries import Entries
 from agentctx.service.file_states import FileStates
 from agentctx.service.forgetting import ForgetService
+from agentctx.service.guard import Guard
 from agentctx.service.guard_rules import AccessContext
 from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
@@ -77,7 +78,7 @@ class DaemonPaths:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Core:
+class Core(Services):
     """The daemon without its socket: its services, and the components below them.
 
     Events are sent to `telemetry`; `recorder` listens to it and keeps the totals. `lanes` is None if nothing
@@ -97,14 +98,10 @@ class Core:
     recorder: Recorder
     refusals: Refusals
     prover: Prover
-    file_states: FileStates
-    backups: Backups
-    service: Service
-    """All operations, audited but without checks of grants, which `guard.guarded` adds."""
 
-    def access_context(self, access: AccessControl) -> AccessContext:
-        """Return the data that a caller's grants are checked against."""
-        return AccessContext(access, self.storage.entries.namespace_of, self.receipts.find)
+    def guard(self, access: AccessControl) -> Guard:
+        """Return what surrounds every call of a peer."""
+        return Guard(AccessContext(access, self.storage.entries.namespace_of, self.receipts.find), self.audit)
 
     def reconfigure(self, settings: Settings) -> None:
         """Use new settings. They may differ only in the keys that `reload.adopt` applies."""
@@ -178,43 +175,6 @@ async def open_core(
             file_states = FileStates(storage.trust, settler, current, storage.clock)
             questions = Questions(storage, stores, rag, receipts, redactor, current)
             reembed = Reembed(storage, lanes)
-            backups = Backups(storage, settings, places.data_dir)
-            operations = composed(
-                (
-                    Entries(storage, stores, lanes, file_states, settler, telemetry),
-                    ForgetService(storage, stores, settings.backup, places.data_dir),
-                    questions,
-                    Injections(storage, rag, receipts, questions, current),
-                    Transfer(storage, stores, settler, telemetry),
-                    Status(
-                        storage=storage,
-                        lanes=lanes,
-                        reembed=reembed,
-                        calibrator=calibrator,
-                        refusals=refusals,
-                        recorder=recorder,
-                        settings=settings,
-                        data_dir=places.data_dir,
-                        socket=places.socket,
-                        not_serving=not_ready,
-                    ),
-                    reembed,
-                    Examiner(
-                        storage=storage,
-                        database=places.database,
-                        lanes=lanes,
-                        calibrator=calibrator,
-                        refusals=refusals,
-                        recorder=recorder,
-                        settings=current,
-                    ),
-                    backups,
-                    AuditReader(storage.audit, audit),
-                    Revocations(storage.trust, settler, redactor, storage.clock),
-                    file_states,
-                    Metrics(storage, lanes, prover, receipts, recorder, settings, places.database),
-                )
-            )
             yield Core(
                 data_dir=places.data_dir,
                 settings=current,
@@ -229,9 +189,38 @@ async def open_core(
                 recorder=recorder,
                 refusals=refusals,
                 prover=prover,
+                entries=Entries(storage, stores, lanes, file_states, settler, telemetry),
+                questions=questions,
+                injections=Injections(storage, rag, receipts, questions, current),
+                transfer=Transfer(storage, stores, settler, telemetry),
                 file_states=file_states,
-                backups=backups,
-                service=audited(operations, audit),
+                status=Status(
+                    storage=storage,
+                    lanes=lanes,
+                    reembed=reembed,
+                    calibrator=calibrator,
+                    refusals=refusals,
+                    recorder=recorder,
+                    settings=settings,
+                    data_dir=places.data_dir,
+                    socket=places.socket,
+                    not_serving=not_ready,
+                ),
+                reembed=reembed,
+                examiner=Examiner(
+                    storage=storage,
+                    database=places.database,
+                    lanes=lanes,
+                    calibrator=calibrator,
+                    refusals=refusals,
+                    recorder=recorder,
+                    settings=current,
+                ),
+                forgetting=ForgetService(storage, stores, settings.backup, places.data_dir),
+                backups=Backups(storage, settings, places.data_dir),
+                audit_reader=AuditReader(storage.audit, audit),
+                revocations=Revocations(storage.trust, settler, redactor, storage.clock),
+                metrics=Metrics(storage, lanes, prover, receipts, recorder, settings, places.database),
             )
         finally:
             await storage.close()

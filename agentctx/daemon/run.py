@@ -61,7 +61,6 @@ from agentctx.server.mcp import LoopbackApp, McpEndpoint
 from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import RequestContext
 from agentctx.service.backup import FOLDER_NAME
-from agentctx.service.guard import guarded
 from agentctx.storage.opening import server_of
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.loop_lag import watch_loop
@@ -164,16 +163,17 @@ async def run(
         await core.audit.note_settings("start", settings, core.storage.secret)
         stack.callback(socket_file.remove)
         access = AccessControl(settings.access)
-        service = guarded(core.service, core.access_context(access))
+        guard = core.guard(access)
         has_port = settings.proxy.tcp_port != 0
         token = read_token(settings.proxy.token_path(places.data_dir)) if has_port else ""
         runs = Runs(settings.proxy.tcp_port, key=token.encode() + await core.storage.secret())
         proxy = await stack.enter_async_context(
             open_proxy(
                 settings,
-                service,
                 access,
                 core.telemetry,
+                context=guard(core.questions.context),
+                save=guard(core.entries.save),
                 on_erased=core.storage.entries.on_erased,
                 refusals=core.refusals,
                 receipts=core.receipts,
@@ -187,7 +187,7 @@ async def run(
             refused=core.telemetry.quota_exceeded,
         )
         quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
-        app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
+        app = create_app(core, guard, settings, core.telemetry, proxy, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if has_port:
             served = on_loopback(LoopbackApp(proxy, McpEndpoint(app)), settings.proxy, token, runs)

@@ -19,7 +19,6 @@ from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, SchemaForeign, StorageCorrupt, StorageFailed
 from agentctx.model_adapters.refusals import Refusals
 from agentctx.rag.calibrator import Calibrator, kept_calibration
-from agentctx.service.base import Examination
 from agentctx.service.prover import running_models
 from agentctx.service.status import without_context
 from agentctx.storage.base import Storage
@@ -30,8 +29,9 @@ from agentctx.wire import CalibrationState, CheckResult, DoctorReply
 
 
 async def examine_own(
-    wanted: Examination,
+    only: Sequence[str],
     *,
+    offline: bool,
     fix: bool,
     storage: Storage,
     database: Path,
@@ -57,7 +57,7 @@ async def examine_own(
             provider=lane.provider if lane else None,
             spending=lane.spending if lane else None,
             is_next=lanes.has_moved if lanes else False,
-            offline=wanted.offline,
+            offline=offline,
         ),
         clock=storage.clock,
         queue_trouble=_trouble(lane.queue) if lane else None,
@@ -71,7 +71,7 @@ async def examine_own(
             without_context=without_context(refusals),
         ),
     )
-    return report(await run_checks(chosen(inner_checks(inside), select(wanted.only)), fix=fix))
+    return report(await run_checks(chosen(inner_checks(inside), select(only)), fix=fix))
 
 
 def _trouble(queue: EmbeddingQueue) -> str | None:

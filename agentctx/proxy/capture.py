@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import structlog
 
@@ -15,7 +15,7 @@ from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.proxy.app import Exchange
 from agentctx.proxy.replies import ReplyReader
 from agentctx.rag.render import parse
-from agentctx.service.base import Peer, Service
+from agentctx.service.base import Peer
 from agentctx.service.entries import MAX_SOURCES
 from agentctx.wire import DEFAULT_NAMESPACE
 
@@ -27,6 +27,10 @@ UNNAMED_SESSION: Final = "proxy"
 """Session of calls that name none."""
 _OK: Final = 200
 
+SaveMethod: TypeAlias = Callable[
+    [Sequence[wire.SaveRequest], Peer], Awaitable[list[wire.SaveResult | AgentctxError]]
+]
+"""`Entries.save`, guarded."""
 Blocks = Callable[[int, str], Iterable[str]]
 """The blocks given so far in a user's conversation, by uid and the conversation's key."""
 SAME: Final = 0.7
@@ -41,8 +45,8 @@ _WORD: Final = re.compile(r"[^\W_]+")
 class Capture:
     """Listens to replies and saves what is new, after the call. `aclose` waits for the last ones."""
 
-    def __init__(self, service: Service, blocks_of: Blocks, *, max_chars: int) -> None:
-        self._service = service
+    def __init__(self, save: SaveMethod, blocks_of: Blocks, *, max_chars: int) -> None:
+        self._save_entries = save
         self._blocks_of = blocks_of
         self._max_chars = max_chars
         self._saving: set[asyncio.Task[None]] = set()
@@ -94,7 +98,7 @@ class Capture:
         )
         assert isinstance(peer, Peer)  # noqa: S101 - it came through our own server; for the type checker
         try:
-            (result,) = await self._service.save([request], peer)
+            (result,) = await self._save_entries([request], peer)
         except AccessDenied as error:
             result = error
         if isinstance(result, AgentctxError):

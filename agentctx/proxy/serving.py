@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from starlette.types import ASGIApp
 
@@ -28,15 +28,17 @@ from agentctx.model_adapters.refusals import Refusals
 from agentctx.proxy.access import NamespaceAccess, TokenAccess
 from agentctx.proxy.app import PREFIX, Proxy
 from agentctx.proxy.bodies import BodyProcesses
-from agentctx.proxy.capture import Capture
+from agentctx.proxy.capture import Capture, SaveMethod
 from agentctx.proxy.runs import Runs
 from agentctx.proxy.upstream import Upstreams
-from agentctx.service.base import Peer, Service
+from agentctx.service.base import Peer
 from agentctx.service.receipts import ReceiptLog
 from agentctx.storage.entries import ErasureListener
 from agentctx.telemetry.base import Telemetry
 from agentctx.wire import DEFAULT_NAMESPACE
 
+ContextMethod: TypeAlias = Callable[[wire.ContextRequest, Peer], Awaitable[wire.ContextReply]]
+"""`Questions.context`, guarded."""
 LOOPBACK: Final = "127.0.0.1"
 _MAX_PEERS: Final = 64
 """Number of users whose conversations are kept, separately; the earliest user is evicted first."""
@@ -46,13 +48,13 @@ _MAX_PEERS: Final = 64
 class PeerContextSource:
     """The daemon's answers for one peer. In a long conversation only the latest texts are compared."""
 
-    service: Service
+    give: ContextMethod
     peer: Peer
     max_present: int = MAX_PRESENT_BYTES
     """Bytes of these texts; at most the number of characters that the daemon compares with."""
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
-        reply = await self.service.context(
+        reply = await self.give(
             wire.ContextRequest(
                 query=question.text,
                 namespaces=list(question.scope.namespaces) or None,
@@ -68,8 +70,8 @@ class PeerContextSource:
 class Injectors:
     """Provides an injector for each peer. Users never share conversations."""
 
-    def __init__(self, service: Service, settings: Settings, telemetry: Telemetry) -> None:
-        self._service = service
+    def __init__(self, context: ContextMethod, settings: Settings, telemetry: Telemetry) -> None:
+        self._context = context
         self._settings = settings
         self._telemetry = telemetry
         self._memories: dict[int, ConversationMemory] = {}
@@ -79,7 +81,7 @@ class Injectors:
         """Return the injector for one call of this peer. `rests`: calls to a model go without context."""
         max_present = min(MAX_PRESENT_BYTES, self._settings.limits.max_present_chars)
         return Injector(
-            PeerContextSource(self._service, peer, max_present),
+            PeerContextSource(self._context, peer, max_present),
             position=self._settings.proxy.position,
             deadline_s=self._settings.injection.deadline_ms / 1_000,
             conversations=self._memory(peer.uid),
@@ -112,10 +114,11 @@ class Injectors:
 @asynccontextmanager
 async def open_proxy(
     settings: Settings,
-    service: Service,
     access: AccessControl,
     telemetry: Telemetry,
     *,
+    context: ContextMethod,
+    save: SaveMethod,
     on_erased: Callable[[ErasureListener], None],
     refusals: Refusals | None = None,
     receipts: ReceiptLog | None = None,
@@ -123,8 +126,8 @@ async def open_proxy(
 ) -> AsyncIterator[ASGIApp]:
     """Open the proxy as an application for the socket; at exit, its connections to the vendors are closed.
 
-    `service` checks the caller's grants. `on_erased` registers a listener for erased entries. Into `refusals`
-    and `receipts` goes what vendors refused. `runs` are those of programs with an upstream of their own.
+    `context` and `save` check the caller's grants. `on_erased` registers a listener for erased entries. Into
+    `refusals` and `receipts` goes what vendors refused. `runs` are those of programs with an own upstream.
     """
     proxy = settings.proxy
     upstreams = Upstreams(
@@ -139,10 +142,10 @@ async def open_proxy(
         use_environment_proxies=proxy.use_environment_proxies,
     )
     bodies = BodyProcesses(deadline_s=settings.injection.deadline_ms / 1_000)
-    injectors = Injectors(service, settings, telemetry)
+    injectors = Injectors(context, settings, telemetry)
     on_erased(injectors.forget)
     access.on_grants_changed(injectors.forget_users)
-    capture = Capture(service, injectors.blocks, max_chars=settings.limits.max_content_chars)
+    capture = Capture(save, injectors.blocks, max_chars=settings.limits.max_content_chars)
 
     async def require(peer: Peer, namespace: str) -> None:
         await access.require(peer, namespace, PATHS[PREFIX.rstrip("/")].right)

@@ -14,18 +14,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentctx.access.control import AccessControl
 from agentctx.config.schema import Settings
 from agentctx.errors import Unavailable
 from agentctx.server.errors import HANDLERS, error_response
 from agentctx.server.gate import AccessGate, require_policies, version_policy
-from agentctx.server.handlers import OperationHandlers
 from agentctx.server.mcp import McpEndpoint
 from agentctx.server.openapi import describe
 from agentctx.server.request_context import RequestContext
-from agentctx.server.routes import Handler, operation_routes
+from agentctx.server.routes import Services, operation_routes
 from agentctx.server.strict_route import StrictRoute
-from agentctx.service.base import Service
+from agentctx.service.guard import Guard
+from agentctx.service.metrics import Metrics
+from agentctx.service.status import Status
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 
@@ -39,37 +39,36 @@ class Application(Starlette):
 
 
 def create_app(
-    service: Service,
+    services: Services,
+    guard: Guard,
     settings: Settings,
     telemetry: Telemetry = NO_TELEMETRY,
     proxy: ASGIApp | None = None,
-    access: AccessControl | None = None,
     quota_gate: Callable[[ASGIApp], ASGIApp] | None = None,
 ) -> Application:
-    """Build the application over `service`. `connection.PeerProtocol` must put the peer into the request's
-    state; it also enforces the limits on the size and duration of requests. `telemetry` receives every
-    request. `proxy` serves everything below `/proxy/`. `access` refuses callers without a grant, by default
-    according to the settings; rights on entries are checked by `service` (`guard`). `quota_gate` wraps an
-    application in a `QuotaGate`; by default there are no quotas.
+    """Build the application. `connection.PeerProtocol` must put the peer into the request's state; it also
+    enforces the limits on the size and duration of requests. Each operation goes through `guard`, whose
+    grants also decide who may call anything at all. `telemetry` receives every request. `proxy` serves
+    everything below `/proxy/`. `quota_gate` wraps an application in a `QuotaGate`; by default there are no
+    quotas.
 
     Raises:
         RouteWithoutPolicy: a route has no access policy.
     """
-    access = access or AccessControl(settings.access)
-    # Routes are tried in order, so the most frequent come first.
-    plain = PlainRoutes(service)
+    methods = [guard(method) for method in services.operations()]
+    plain = PlainRoutes(services.status, services.metrics)
     app = Application(
         routes=[
             Route("/healthz", _Liveness(), methods=["GET", "POST"]),
-            *operation_routes(service, _custom_handlers(service, settings, telemetry)),
+            *operation_routes(methods, settings.limits, telemetry),
             Route("/readyz", plain.readyz),
             Route("/metrics", plain.metrics),
             *([] if proxy is None else [Mount("/proxy", proxy)]),
         ],
         middleware=[
-            Middleware(RequestContext, telemetry, version_policy(access)),
+            Middleware(RequestContext, telemetry, version_policy(guard.access)),
             *([] if quota_gate is None else [Middleware(quota_gate)]),
-            Middleware(AccessGate, access),
+            Middleware(AccessGate, guard.access),
         ],
         exception_handlers=HANDLERS,
     )
@@ -78,12 +77,6 @@ def create_app(
     app.router.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
     require_policies(app.routes)
     return app
-
-
-def _custom_handlers(service: Service, settings: Settings, telemetry: Telemetry) -> dict[str, Handler]:
-    """Return the handlers of operations whose HTTP shape differs from the contract."""
-    handlers = OperationHandlers(service, settings.limits, telemetry)
-    return {name: getattr(handlers, name) for name in vars(OperationHandlers) if name[0] != "_"}
 
 
 async def _openapi(request: Request) -> Response:
@@ -106,21 +99,22 @@ class _Liveness:
 
 
 class PlainRoutes:
-    """Routes that ask the service, without validation and OpenAPI."""
+    """Routes without validation and OpenAPI."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, status: Status, metrics: Metrics) -> None:
+        self._status = status
+        self._metrics = metrics
 
     async def readyz(self, _: Request) -> Response:
         """Return 200 when requests are served, otherwise 503 with the reason. Lists what is degraded: without
         the embedding provider, the daemon saves and answers by keyword search.
         """
-        if reason := self._service.not_ready():
+        if reason := self._status.not_ready():
             return error_response(Unavailable(reason, hint="Try again in a moment."))
-        reasons = dict(self._service.degraded())
+        reasons = dict(self._status.degraded())
         body = {"status": "ok", "degraded": list(reasons), "reasons": reasons}
         return Response(json.dumps(body), media_type="application/json")
 
     async def metrics(self, _: Request) -> Response:
         """Return the metrics that `docs/observability.md` lists, in the text format of Prometheus."""
-        return Response(await self._service.metrics(), headers={"Content-Type": _METRICS_TYPE})
+        return Response(await self._metrics.metrics(), headers={"Content-Type": _METRICS_TYPE})

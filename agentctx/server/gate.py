@@ -15,7 +15,6 @@ from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.server.request_context import VersionPolicy
 from agentctx.server.strict_route import StrictRoute
 from agentctx.service.base import Peer
-from agentctx.service.operations import OPERATIONS
 
 _BRIEF: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"status":"unavailable"}'}
 
@@ -80,12 +79,7 @@ def require_policies(routes: Iterable[BaseRoute]) -> None:
 def policy_of(route: BaseRoute) -> Policy:
     """Return the policy of a route. Raises `RouteWithoutPolicy`."""
     if isinstance(route, StrictRoute):
-        if route.name in OPERATIONS:
-            return OPERATIONS[route.name].policy
-        raise RouteWithoutPolicy(
-            f"The route {route.name!r} has no policy.",
-            hint="Add a row to agentctx/service/operations.py and one to tests/access/requests.py.",
-        )
+        return route.operation.policy
     path = route.path if isinstance(route, Route | Mount) else repr(route)
     if path not in PATHS:
         raise RouteWithoutPolicy(

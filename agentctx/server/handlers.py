@@ -1,4 +1,4 @@
-"""Handlers whose HTTP shape differs from the contract: one or many bodies, filters in the query."""
+"""The handlers of saves and imports, whose replies over HTTP are not those of the services."""
 
 from __future__ import annotations
 
@@ -16,18 +16,11 @@ from agentctx.errors import AgentctxError, IdempotencyKeyReused, TooLarge
 from agentctx.server.errors import error_reply
 from agentctx.server.parameters import IN_BODY, Header
 from agentctx.server.peer import request_peer
-from agentctx.service.base import MAX_PAGE, PAGE, Examination, Limit, Listing, Peer, Service
-from agentctx.storage.audit import AuditQuery
-from agentctx.storage.entries import ExportSelection
-from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
-from agentctx.times import parse_time, wall_clock
+from agentctx.service.base import Peer
+from agentctx.service.operations import Method
+from agentctx.telemetry.base import Telemetry
 
 log = structlog.get_logger("agentctx.server")
-
-DEFAULT_EXPORTED = 100
-DEFAULT_RECEIPTS = 20
-DEFAULT_AUDIT_ROWS = 50
-LONGEST_NAME = 200
 
 
 def _one_or_many(body: object) -> str:
@@ -40,15 +33,16 @@ IdempotencyKey = Annotated[
     Field(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$"),
     Header(wire.IDEMPOTENCY_HEADER),
 ]
-Only = Annotated[list[str] | None, Field(description="Only these checks or groups. Default: all.")]
-Offline = Annotated[bool, Field(description="Ask no embedding provider outside the daemon.")]
 
 
-class OperationHandlers:
-    """Each public method handles the operation of its name."""
+class SaveHandlers:
+    """Each public method handles the operation of its name, which is one of the first two arguments."""
 
-    def __init__(self, service: Service, limits: LimitSettings, telemetry: Telemetry = NO_TELEMETRY) -> None:
-        self._service = service
+    def __init__(
+        self, save: Method, import_entries: Method, limits: LimitSettings, telemetry: Telemetry
+    ) -> None:
+        self._save = save
+        self._import = import_entries
         self._limits = limits
         self._telemetry = telemetry
 
@@ -70,7 +64,9 @@ class OperationHandlers:
         entries = body.entries if isinstance(body, wire.SaveManyRequest) else [body]
         self._check_count(len(entries))
         try:
-            outcomes = await self._service.save(entries, peer, idempotency_key=idempotency_key)
+            outcomes: list[wire.SaveResult | AgentctxError] = await self._save(
+                entries, peer, idempotency_key=idempotency_key
+            )
         except AgentctxError as error:
             self._note_refused(entries, [error] * len(entries), peer)
             raise
@@ -94,80 +90,6 @@ class OperationHandlers:
                 self._telemetry.capture_refused()
                 log.warning("capture_refused", uid=peer.uid, code=outcome.code, reason=outcome.message)
 
-    async def list_entries(
-        self,
-        request: Request,
-        *,
-        namespace: str = wire.DEFAULT_NAMESPACE,
-        collection: list[str] | None = None,
-        session: str | None = None,
-        agent: str | None = None,
-        category: str | None = None,
-        tag: list[str] | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        key: str | None = None,
-        key_prefix: str | None = None,
-        withdrawn: bool = False,
-        marked: bool = False,
-        content: bool = True,
-        limit: Limit = PAGE,
-        cursor: str | None = None,
-    ) -> wire.EntryPage:
-        """List live entries, newest first, in pages; `content=false` omits their texts.
-
-        `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`. Entries
-        whose file is gone or says something else are left out unless `withdrawn`; `marked` lists only those,
-        and the ones whose file could not be seen.
-        """
-        wanted = Listing(
-            namespace=namespace,
-            collections=collection,
-            session=session,
-            agent=agent,
-            category=category,
-            tags=tuple(tag or ()),
-            since=since,
-            until=until,
-            key=key,
-            key_prefix=key_prefix,
-            withdrawn=withdrawn,
-            marked=marked,
-            with_content=content,
-            limit=limit,
-            cursor=cursor,
-        )
-        return await self._service.list_entries(wanted, request_peer(request))
-
-    async def namespaces(self, request: Request) -> wire.NamespaceList:
-        """Count the entries of each namespace that the caller may read, the largest first, at most 1,000."""
-        return await self._service.namespaces(request_peer(request))
-
-    async def export(
-        self,
-        request: Request,
-        namespace: list[str] | None = None,
-        collection: list[str] | None = None,
-        since: str | None = None,
-        history: bool = False,
-        vectors: bool = False,
-        limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = DEFAULT_EXPORTED,
-        cursor: str | None = None,
-    ) -> wire.ExportReply:
-        """Export live entries of all or some namespaces with their chunks, oldest change first, in pages.
-
-        `history` adds older versions, `vectors` the vectors of the active space, `since` omits entries not
-        changed since then. A page may be shorter than `limit`; only a null `next` marks the end.
-        """
-        selection = ExportSelection(
-            namespaces=tuple(namespace or ()),
-            collections=tuple(collection or ()),
-            since=None if since is None else parse_time(since, now=wall_clock()),
-            with_history=history,
-            with_vectors=vectors,
-        )
-        return await self._service.export(selection, request_peer(request), cursor=cursor, limit=limit)
-
     async def import_entries(self, request: Request, body: wire.ImportRequest) -> wire.SaveManyReply:
         """Save exported entries under their ids and with their times; returns a result or an error for each.
 
@@ -175,35 +97,7 @@ class OperationHandlers:
         `include_forgotten`. Imported entries get the origin `import` and by default the trust `external`.
         """
         self._check_count(len(body.entries))
-        return _many(await self._service.import_entries(body, request_peer(request)))
-
-    async def injections(
-        self, request: Request, limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = DEFAULT_RECEIPTS
-    ) -> wire.InjectionList:
-        """List the receipts of the last injections, newest first."""
-        return await self._service.injections(limit, request_peer(request))
-
-    async def doctor(self, request: Request, only: Only = None, offline: Offline = False) -> wire.DoctorReply:
-        """Examine the daemon's database, queue and embedding provider without changing anything."""
-        return await self._service.doctor(_examination(only, offline), request_peer(request))
-
-    async def doctor_fix(
-        self, request: Request, only: Only = None, offline: Offline = False
-    ) -> wire.DoctorReply:
-        """Examine and repair what can be repaired; report the repairs and the state after them."""
-        return await self._service.doctor_fix(_examination(only, offline), request_peer(request))
-
-    async def audit(
-        self,
-        request: Request,
-        limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = DEFAULT_AUDIT_ROWS,
-        before: Annotated[int | None, Field(ge=1, le=2**53)] = None,
-        kind: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None,
-        subject: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None,
-    ) -> wire.AuditPage:
-        """List the rows of the audit trail, newest first: what was done, by whom and to what."""
-        wanted = AuditQuery(limit=limit, before=before, kind=kind, subject=subject)
-        return await self._service.audit(wanted, request_peer(request))
+        return _many(await self._import(body, request_peer(request)))
 
     def _check_count(self, count: int) -> None:
         maximum = self._limits.max_entries_per_request
@@ -217,7 +111,3 @@ def _many(outcomes: Sequence[wire.SaveResult | AgentctxError]) -> wire.SaveManyR
     return wire.SaveManyReply(
         results=[error_reply(each) if isinstance(each, AgentctxError) else each for each in outcomes]
     )
-
-
-def _examination(only: list[str] | None, offline: bool) -> Examination:
-    return Examination(only=tuple(only or ()), offline=offline)

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hint
 
 from agentctx import __version__, wire
 from agentctx.server.errors import documented
-from agentctx.server.gate import policy_of
 from agentctx.server.parameters import Parameter
 from agentctx.server.routes import summary_of
 from agentctx.server.strict_route import StrictRoute
-from agentctx.service.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from fastapi.routing import APIRoute
@@ -52,7 +50,7 @@ def _described(route: StrictRoute) -> APIRoute:
     """Return the route as FastAPI describes it; it is never called."""
     from fastapi.routing import APIRoute
 
-    responses = documented(*OPERATIONS[route.name].route.errors)
+    responses = documented(*route.operation.errors)
     if route.name == "save":
         saved = {"model": wire.SaveResult, "description": "Saved: one entry, new or changed."}
         responses = {201: saved, **responses}
@@ -64,7 +62,7 @@ def _described(route: StrictRoute) -> APIRoute:
         operation_id=route.name,
         description=summary_of(route.endpoint),
         responses=responses,
-        openapi_extra={POLICY_FIELD: str(policy_of(route))},
+        openapi_extra={POLICY_FIELD: str(route.operation.policy)},
     )
 
 

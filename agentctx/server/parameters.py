@@ -14,12 +14,13 @@ from starlette.responses import Response
 
 from agentctx.errors import InvalidInput
 from agentctx.server.problems import describe_validation_errors
-from agentctx.service.base import Peer
+from agentctx.service.base import Peer, Readable
+from agentctx.storage.injections import Visible
 
 Place: TypeAlias = Literal["path", "query", "header", "body"]
 IN_BODY: Final = "body"
 """Marks a parameter that is the body although its type is not a dataclass."""
-_PASSED: Final = (Request, Response, Peer)
+_PASSED: Final = (Request, Response, Peer, Readable, Visible)
 """Types of the parameters that are not in the request."""
 
 

@@ -1,20 +1,35 @@
-"""Routes of the operations, generated from their table and from the signatures of the contract."""
+"""The objects whose methods are the daemon's operations, and the routes of these."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_type_hints
 
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import Request
 
+from agentctx.config.schema import LimitSettings
+from agentctx.doctor.examiner import Examiner
+from agentctx.server.handlers import SaveHandlers
 from agentctx.server.peer import request_peer
 from agentctx.server.strict_route import StrictRoute
-from agentctx.service.base import Service
-from agentctx.service.operations import OPERATIONS, Operation
-from agentctx.wire import API_PREFIX
+from agentctx.service.audit_reader import AuditReader
+from agentctx.service.backup import Backups
+from agentctx.service.entries import Entries
+from agentctx.service.file_states import FileStates
+from agentctx.service.forgetting import ForgetService
+from agentctx.service.injections import Injections
+from agentctx.service.metrics import Metrics
+from agentctx.service.operations import Method, operation_of
+from agentctx.service.questions import Questions
+from agentctx.service.reembed import Reembed
+from agentctx.service.status import Status
+from agentctx.service.transfer import Transfer
+from agentctx.service.trust import Revocations
+from agentctx.telemetry.base import Telemetry
 
 
 class _ReceiptId(StringConvertor):
@@ -29,24 +44,52 @@ Handler: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 """A coroutine function that a route calls; its signature and docstring describe the route."""
 
 
-def operation_routes(service: Service, handlers: Mapping[str, Handler]) -> Iterator[StrictRoute]:
-    """Yield a route for every operation.
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """The daemon's services. OpenAPI lists their operations in the order of the fields."""
 
-    `handlers` replaces the handlers whose HTTP shape differs from the contract.
-    """
-    for operation in OPERATIONS.values():
-        handler = handlers.get(operation.name) or handler_of(operation, service)
-        yield StrictRoute(
-            API_PREFIX + operation.route.path, handler, method=operation.route.method, name=operation.name
-        )
+    entries: Entries
+    questions: Questions
+    injections: Injections
+    transfer: Transfer
+    file_states: FileStates
+    status: Status
+    reembed: Reembed
+    examiner: Examiner
+    forgetting: ForgetService
+    backups: Backups
+    audit_reader: AuditReader
+    revocations: Revocations
+    metrics: Metrics
+
+    def operations(self) -> list[Method]:
+        """Return the methods that are operations, in the order in which their routes are tried."""
+        methods = [
+            getattr(getattr(self, field), name)
+            for field, kind in get_type_hints(Services).items()
+            for name, member in vars(kind).items()
+            if hasattr(member, "operation")
+        ]
+        return sorted(methods, key=lambda method: not operation_of(method).is_frequent)
 
 
-def handler_of(operation: Operation, service: Service) -> Handler:
-    """Return a handler with the signature and docstring of the contract."""
+def operation_routes(
+    methods: Iterable[Method], limits: LimitSettings, telemetry: Telemetry
+) -> Iterator[StrictRoute]:
+    """Yield a route for each operation; the two that save have handlers of their own."""
+    by_name = {method.__name__: method for method in methods}
+    saves = SaveHandlers(by_name["save"], by_name["import_entries"], limits, telemetry)
+    own: dict[str, Handler] = {"save": saves.save, "import_entries": saves.import_entries}
+    for name, method in by_name.items():
+        yield StrictRoute(own.get(name) or handler_of(method), operation_of(method))
 
-    @wraps(getattr(Service, operation.name))
+
+def handler_of(method: Method) -> Handler:
+    """Return a handler with the signature and docstring of an operation's method."""
+
+    @wraps(method)
     async def handle(http: Request, /, **arguments: Any) -> Any:
-        return await getattr(service, operation.name)(**arguments, peer=request_peer(http))
+        return await method(**arguments, peer=request_peer(http))
 
     return handle
 

@@ -18,6 +18,8 @@ from agentctx.errors import InvalidInput
 from agentctx.server.parameters import Parameter, parameters_of, read_values
 from agentctx.server.problems import quoted
 from agentctx.server.strict_json import decode
+from agentctx.service.operations import Operation
+from agentctx.wire import API_PREFIX
 
 
 class StrictRoute(Route):
@@ -31,9 +33,10 @@ class StrictRoute(Route):
         handler: a coroutine function that takes the request, and the parameters of its signature by name.
     """
 
-    def __init__(self, path: str, handler: Callable[..., Any], *, method: str, name: str) -> None:
-        super().__init__(path, handler, name=name)
-        self.methods = {method}  # a Route would add HEAD
+    def __init__(self, handler: Callable[..., Any], operation: Operation) -> None:
+        super().__init__(API_PREFIX + operation.path, handler, name=handler.__name__)
+        self.operation = operation
+        self.methods = {operation.http_method}  # a Route would add HEAD
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises `InvalidInput` when the request does not match the route's parameters."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
@@ -20,9 +19,7 @@ from agentctx import __version__
 from agentctx.config.schema import AuditSettings, Settings
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.audit_notes import AuditNote
-from agentctx.service.base import Peer, Service
-from agentctx.service.calls import OperationCall, wrapped
-from agentctx.service.operations import OPERATIONS
+from agentctx.service.base import Peer
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.audit import AuditStorage, Event
 from agentctx.times import Clock
@@ -111,19 +108,6 @@ class AuditTrail(WriteBehind[Event]):
         self.dropped += count
         self._unrecorded += count
         log.warning("audit_rows_dropped", rows=count, dropped=self.dropped, reason=reason)
-
-
-def audited(service: Service, trail: AuditTrail) -> Service:
-    """Wrap the service so that its audited calls are recorded in the trail."""
-
-    @asynccontextmanager
-    async def record(call: OperationCall) -> AsyncIterator[None]:
-        yield
-        describe = call.operation.audit
-        if describe is not None and (note := describe(call.arguments, call.reply)) is not None:
-            await trail.record(call.peer, note)
-
-    return wrapped(service, record, (each for each in OPERATIONS.values() if each.audit is not None))
 
 
 def digests_of(settings: Settings, secret: bytes) -> dict[str, str]:

@@ -33,7 +33,7 @@ def read_entry(_: Arguments, reply: wire.EntryView) -> AuditNote:
 
 
 def listed(arguments: Arguments, reply: wire.EntryPage) -> AuditNote:
-    return _found("list", arguments["wanted"].namespace, (entry.id for entry in reply.entries))
+    return _found("list", arguments["namespace"], (entry.id for entry in reply.entries))
 
 
 def counted(_: Arguments, reply: wire.NamespaceList) -> AuditNote:
@@ -69,7 +69,7 @@ def listed_receipts(_: Arguments, __: object) -> AuditNote:
 
 
 def exported(arguments: Arguments, reply: wire.ExportReply) -> AuditNote:
-    namespaces = arguments["selection"].namespaces
+    namespaces = arguments["namespace"] or []
     namespace = namespaces[0] if len(namespaces) == 1 else None
     return _found("export", namespace, (each.entry.id for each in reply.entries))
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from agentctx import wire
+from agentctx.access.policy import DAEMON
 from agentctx.errors import InvalidInput
 from agentctx.service.audit import AuditTrail
-from agentctx.service.base import Peer
+from agentctx.service.base import PAGE, Limit, Peer
+from agentctx.service.operations import Operation
 from agentctx.service.views import audit_page, audit_verdict
 from agentctx.storage.audit import AuditQuery, AuditStorage, Head, parse_head
+
+LONGEST_NAME: Final = 200
 
 
 @dataclass(frozen=True)
@@ -19,12 +26,24 @@ class AuditReader:
     storage: AuditStorage
     trail: AuditTrail
 
-    async def audit(self, wanted: AuditQuery, peer: Peer) -> wire.AuditPage:  # noqa: ARG002
+    @Operation("GET", "/audit", DAEMON, errors=(403,))
+    async def audit(
+        self,
+        peer: Peer,  # noqa: ARG002
+        *,
+        limit: Limit = PAGE,
+        before: Annotated[int | None, Field(ge=1, le=2**53)] = None,
+        kind: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None,
+        subject: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None,
+    ) -> wire.AuditPage:
+        """List the rows of the audit trail, newest first: what was done, by whom and to what."""
         await self.trail.flush()
-        rows = await self.storage.page(wanted)
-        return audit_page(rows, limit=wanted.limit)
+        rows = await self.storage.page(AuditQuery(limit=limit, before=before, kind=kind, subject=subject))
+        return audit_page(rows, limit=limit)
 
+    @Operation("POST", "/audit/verify", DAEMON, errors=(403, 504))
     async def verify_audit(self, request: wire.AuditVerifyRequest, peer: Peer) -> wire.AuditVerdict:  # noqa: ARG002
+        """Verify from the hash chain of the audit trail that all rows are present and unchanged."""
         await self.trail.flush()
         return audit_verdict(await self.storage.verify(noted_head(request.head)))
 

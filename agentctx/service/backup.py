@@ -12,9 +12,12 @@ from typing import Final
 import structlog
 
 from agentctx import wire
+from agentctx.access.policy import DAEMON
 from agentctx.config.schema import BackupSettings, Settings
 from agentctx.errors import AccessDenied, AgentctxError, DeadlineExceeded, StorageFailed
+from agentctx.service import audit_notes as notes
 from agentctx.service.base import Peer
+from agentctx.service.operations import Operation
 from agentctx.storage.backups import (
     Backup,
     BackupRecord,
@@ -54,7 +57,12 @@ class Backups:
     settings: Settings
     data_dir: Path
 
+    @Operation("POST", "/backup", DAEMON, audit=notes.backed_up, errors=(403, 507))
     async def backup(self, request: wire.BackupRequest, peer: Peer) -> wire.BackupReply:
+        """Write a backup and verify it, while the daemon serves requests. It may take minutes.
+
+        Only the daemon's own user may choose the file; by default it goes into the backup folder.
+        """
         if request.file is not None and peer.uid not in {0, os.geteuid()}:
             raise AccessDenied(
                 "Permission denied: only the daemon's user may choose the backup file.",

@@ -9,12 +9,16 @@ from hashlib import sha256
 from typing import Any
 
 from agentctx import wire
+from agentctx.access.policy import MEMBER, READ, WRITE
 from agentctx.access.turns import yield_turn
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import normalised
-from agentctx.service.base import MAX_PAGE, Listing, Peer, Readable, every_namespace
+from agentctx.service import audit_notes as notes
+from agentctx.service import guard_rules as rules
+from agentctx.service.base import MAX_PAGE, PAGE, Limit, Peer, Readable, Version, every_namespace
 from agentctx.service.file_states import FileStates
+from agentctx.service.operations import Operation
 from agentctx.service.settler import Settler
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.base import Storage
@@ -49,6 +53,7 @@ class Entries:
     settler: Settler
     telemetry: Telemetry
 
+    @Operation("POST", "/entries", WRITE, rules.on_save, errors=(404, 409, 507), is_frequent=True)
     async def save(
         self,
         requests: Sequence[wire.SaveRequest],
@@ -57,6 +62,10 @@ class Entries:
         idempotency_key: str | None = None,
         readable: Readable = every_namespace,
     ) -> list[wire.SaveResult | AgentctxError]:
+        """Save each entry independently: an invalid one fails alone. Results are in order.
+
+        Entries can be derived only from what is in a `readable` namespace.
+        """
         saves = [
             self._save_one(request, peer, _batch_key(idempotency_key, number), readable)
             for number, request in enumerate(requests)
@@ -64,7 +73,73 @@ class Entries:
         # A single save needs no task of its own.
         return [await saves[0]] if len(saves) == 1 else list(await asyncio.gather(*saves))
 
+    @Operation("GET", "/entries", READ, rules.in_named, audit=notes.listed)
+    async def list_entries(
+        self,
+        peer: Peer,  # noqa: ARG002
+        *,
+        namespace: str = wire.DEFAULT_NAMESPACE,
+        collection: list[str] | None = None,
+        session: str | None = None,
+        agent: str | None = None,
+        category: str | None = None,
+        tag: list[str] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        key: str | None = None,
+        key_prefix: str | None = None,
+        withdrawn: bool = False,
+        marked: bool = False,
+        content: bool = True,
+        limit: Limit = PAGE,
+        cursor: str | None = None,
+    ) -> wire.EntryPage:
+        """List live entries, newest first, in pages; `content=false` omits their texts.
+
+        `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`. Entries
+        whose file is gone or says something else are left out unless `withdrawn`; `marked` lists only those,
+        and the ones whose file could not be seen.
+        """
+        check_namespace(namespace)
+        for each in collection or ():
+            self.stores.check_collection(each)
+        now = self.storage.clock()
+        listed = Filter(
+            namespace=namespace,
+            collections=None if collection is None else tuple(collection),
+            session=session,
+            agent=agent,
+            category=category,
+            tags=tuple(map(normalised, tag or ())),
+            since=None if since is None else parse_time(since, now=now),
+            until=None if until is None else parse_time(until, now=now),
+            key=key,
+            key_prefix=key_prefix,
+            # Who names a key wants that entry, whatever its state.
+            with_withdrawn=withdrawn or marked or key is not None,
+            only_marked=marked,
+        )
+        entries, after = await self.stores.list_entries(
+            listed, limit=limit, before=_place(cursor), with_content=content
+        )
+        return wire.EntryPage(entries=await self._views(entries), next=after)
+
+    @Operation("GET", "/namespaces", MEMBER, rules.in_readable, audit=notes.counted)
+    async def namespaces(self, peer: Peer, *, readable: Readable = every_namespace) -> wire.NamespaceList:  # noqa: ARG002
+        """Count the entries of each namespace that the caller may read, the largest first, at most 1,000."""
+        counts = await self.storage.entries.count_by_namespace()
+        names = sorted(filter(readable, counts), key=lambda name: (-counts[name], name))
+        listed = [wire.NamespaceCount(namespace=each, entries=counts[each]) for each in names[:MAX_PAGE]]
+        return wire.NamespaceList(namespaces=listed, more=len(names) - len(listed))
+
+    @Operation("GET", "/entries/{entry_id}", READ, rules.on_entry, audit=notes.read_entry, errors=(404,))
+    async def get(self, entry_id: str, peer: Peer, *, version: Version | None = None) -> wire.EntryView:  # noqa: ARG002
+        """Read an entry: the live version, or an older one."""
+        return (await self._views([await self.stores.get(entry_id, version)]))[0]
+
+    @Operation("PATCH", "/entries/{entry_id}", WRITE, rules.on_entry, errors=(404, 409, 507))
     async def edit(self, entry_id: str, request: wire.EditRequest, peer: Peer) -> wire.SaveResult:
+        """Change fields of an entry; absent fields are left unchanged."""
         with self.telemetry.editing() as editing:
             changes = _explicit_fields(request, without=frozenset({"ttl", "if_version", "wait"}))
             if not changes and request.ttl is None:
@@ -79,52 +154,24 @@ class Entries:
             editing.ended(saved.change.value)
         return await self._settled(saved, wait=request.wait is not None)
 
-    async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> wire.EntryView:  # noqa: ARG002
-        return (await self._views([await self.stores.get(entry_id, version)]))[0]
-
-    async def list_entries(self, wanted: Listing, peer: Peer) -> wire.EntryPage:  # noqa: ARG002
-        check_namespace(wanted.namespace)
-        for collection in wanted.collections or ():
-            self.stores.check_collection(collection)
-        now = self.storage.clock()
-        listed = Filter(
-            namespace=wanted.namespace,
-            collections=None if wanted.collections is None else tuple(wanted.collections),
-            session=wanted.session,
-            agent=wanted.agent,
-            category=wanted.category,
-            tags=tuple(map(normalised, wanted.tags)),
-            since=None if wanted.since is None else parse_time(wanted.since, now=now),
-            until=None if wanted.until is None else parse_time(wanted.until, now=now),
-            key=wanted.key,
-            key_prefix=wanted.key_prefix,
-            # Who names a key wants that entry, whatever its state.
-            with_withdrawn=wanted.withdrawn or wanted.marked or wanted.key is not None,
-            only_marked=wanted.marked,
-        )
-        entries, after = await self.stores.list_entries(
-            listed, limit=wanted.limit, before=_place(wanted.cursor), with_content=wanted.with_content
-        )
-        return wire.EntryPage(entries=await self._views(entries), next=after)
-
-    async def namespaces(self, peer: Peer, *, readable: Readable = every_namespace) -> wire.NamespaceList:  # noqa: ARG002
-        counts = await self.storage.entries.count_by_namespace()
-        names = sorted(filter(readable, counts), key=lambda name: (-counts[name], name))
-        listed = [wire.NamespaceCount(namespace=each, entries=counts[each]) for each in names[:MAX_PAGE]]
-        return wire.NamespaceList(namespaces=listed, more=len(names) - len(listed))
-
+    @Operation(
+        "GET", "/entries/{entry_id}/versions", READ, rules.on_entry, audit=notes.read_versions, errors=(404,)
+    )
     async def versions(
         self,
         entry_id: str,
         peer: Peer,  # noqa: ARG002
         *,
-        limit: int,
+        limit: Limit = PAGE,
         cursor: str | None = None,
     ) -> wire.VersionPage:
+        """List the versions of an entry, newest first, in pages."""
         found, after = await self.stores.history(entry_id, limit=limit, before=_position(cursor))
         return wire.VersionPage(versions=await self._views(found), next=None if after is None else str(after))
 
+    @Operation("POST", "/learnings/{entry_id}/outcome", WRITE, rules.on_entry, errors=(404, 409, 507))
     async def outcome(self, entry_id: str, request: wire.OutcomeRequest, peer: Peer) -> wire.SaveResult:
+        """Record whether applying a learning worked."""
         with self.telemetry.editing() as editing:
             saved = await self.stores.record_outcome(entry_id, success=request.success, principal=peer.uid)
             editing.ended(saved.change.value)

@@ -6,8 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agentctx import wire
+from agentctx.access.policy import WRITE
 from agentctx.errors import TooLarge
+from agentctx.service import audit_notes as notes
+from agentctx.service import guard_rules as rules
 from agentctx.service.base import CurrentSettings, Peer
+from agentctx.service.operations import Operation
 from agentctx.service.settler import Settler
 from agentctx.storage.records import Saved
 from agentctx.storage.trust import TrustStorage
@@ -32,7 +36,13 @@ class FileStates:
         ttl = self.settings.value.ingest.withdrawn_ttl
         return parse_duration(ttl) if ttl else None
 
+    @Operation("POST", "/file-states", WRITE, rules.in_request, audit=notes.marked_files, errors=(507,))
     async def mark_files(self, request: wire.MarkFilesRequest, peer: Peer) -> wire.MarkFilesReply:  # noqa: ARG002
+        """Mark entries whose file could not be seen, is gone or says something else, or unmark them.
+
+        Stale entries stay in the answers. Withdrawn ones leave them, keep everything said about them, and
+        return when they are unmarked.
+        """
         if sum(len(each.entries) for each in request.marks) > wire.MAX_MARKED:
             raise TooLarge(
                 "Too many entries in one request.", hint=f"Send at most {wire.MAX_MARKED} at a time."

@@ -14,11 +14,15 @@ from typing import Any, Final
 import structlog
 
 from agentctx import wire
+from agentctx.access.policy import DAEMON, WRITE
 from agentctx.access.turns import yield_turn
 from agentctx.config.schema import BackupSettings
 from agentctx.errors import AgentctxError, NotFound
+from agentctx.service import audit_notes as notes
+from agentctx.service import guard_rules as rules
 from agentctx.service.backup import MS_PER_HOUR, folder_of
-from agentctx.service.base import Peer
+from agentctx.service.base import Peer, Version
+from agentctx.service.operations import Operation
 from agentctx.storage.audit import FORGET, Event
 from agentctx.storage.backups import superseded
 from agentctx.storage.base import Storage
@@ -60,9 +64,11 @@ class ForgetService:
     settings: BackupSettings
     data_dir: Path
 
+    @Operation("DELETE", "/entries/{entry_id}", WRITE, rules.on_entry, errors=(404, 409, 507))
     async def forget(
-        self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
+        self, entry_id: str, peer: Peer, *, if_version: Version | None = None, with_copies: bool = False
     ) -> wire.ForgetReply:
+        """Erase an entry with all its versions; with `with_copies`, also captured replies that repeat it."""
         parts, copies = await self._related(entry_id)
         removed = await self.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
         gone = [copy for copy in copies if await self._is_removed(copy, peer)] if with_copies else []
@@ -75,7 +81,13 @@ class ForgetService:
             **await self._elsewhere(),
         )
 
+    @Operation("DELETE", "/entries", WRITE, rules.in_named, errors=(507,))
     async def forget_all(self, namespace: str, peer: Peer, *, dry_run: bool = False) -> wire.ForgetAllReply:
+        """Erase all entries of a namespace, in whatever state; with `dry_run`, only count them.
+
+        It takes a few milliseconds for each, while other requests are served. If it is interrupted, the rest
+        stays: repeat it.
+        """
         count = await self.storage.search.count_entries(check_namespace(namespace))
         if count and not dry_run:
             detail = {"entries": count}
@@ -115,7 +127,12 @@ class ForgetService:
             "remains": list(self.storage.upkeep.remains),
         }
 
-    async def rewrite(self, peer: Peer) -> wire.RewriteReply:  # noqa: ARG002 - it is in the audit trail
+    @Operation("POST", "/rewrite", DAEMON, audit=notes.rewritten, errors=(504, 507))
+    async def rewrite(self, peer: Peer) -> wire.RewriteReply:  # noqa: ARG002
+        """Remove deleted data from the database's files now, from unused space too. It may take minutes.
+
+        With PostgreSQL it rewrites whole tables; saves and searches wait meanwhile.
+        """
         return wire.RewriteReply(remains=list(await self.storage.upkeep.rewrite()))
 
     async def _related(self, entry_id: str) -> tuple[list[str], list[str]]:

@@ -1,47 +1,48 @@
-"""The single place where requests are allowed or refused, whatever their origin."""
+"""The single place where calls are allowed or refused, whatever their origin."""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar, cast
 
 from agentctx.access.turns import Turns
-from agentctx.service.base import Service
-from agentctx.service.calls import OperationCall, wrapped
+from agentctx.service.audit import AuditTrail
 from agentctx.service.guard_rules import AccessContext
-from agentctx.service.operations import OPERATIONS
+from agentctx.service.operations import Method, operation_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def guarded(service: Service, context: AccessContext) -> Service:
-    """Wrap the service so that each peer is limited to its grants, and users and processes take turns."""
-    turns = Turns()
+class Guard:
+    """Limits each peer to its grants, lets users and processes take turns, and records what they did."""
 
-    def guard(call: OperationCall) -> AbstractAsyncContextManager[None]:
-        return _Guard(call, context, turns)
-
-    return wrapped(service, guard, OPERATIONS.values())
-
-
-class _Guard(AbstractAsyncContextManager[None]):
-    """One call that is checked by its rule and holds a turn, if the rule did not answer it.
-
-    A class, because each save and question enters one: a generator would take twice as long.
-    """
-
-    def __init__(self, call: OperationCall, context: AccessContext, turns: Turns) -> None:
-        self._call = call
+    def __init__(self, context: AccessContext, trail: AuditTrail) -> None:
+        self.access = context.access
         self._context = context
-        self._peer = peer = call.peer
-        self._turn = turns.turn(peer.uid, peer.pid) if call.operation.takes_turn else None
+        self._trail = trail
+        self._turns = Turns()
 
-    async def __aenter__(self) -> None:
-        call = self._call
-        rule, right = call.operation.rule, call.operation.policy.right
-        call.reply = await rule(self._context, right, self._peer, call.arguments)
-        if call.reply is not None:
-            self._turn = None
-        if self._turn is not None:
-            await self._turn.__aenter__()
+    def __call__(self, method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        """Return an operation's method with all of this around each call."""
+        work = cast("Method", method)
+        operation, parameters = operation_of(work), signature(method).parameters
+        defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._turn is not None:
-            await self._turn.__aexit__()
+        @wraps(method)
+        async def call(*args: P.args, **given: P.kwargs) -> T:
+            arguments: dict[str, Any] = {**defaults, **dict(zip(parameters, args, strict=False)), **given}
+            peer = arguments["peer"]
+            reply: Any = await operation.rule(self._context, operation.policy.right, peer, arguments)
+            if reply is None:
+                async with self._turns.turn(peer.uid, peer.pid) if operation.takes_turn else nullcontext():
+                    reply = await work(**arguments)
+                    note = operation.audit(arguments, reply) if operation.audit else None
+                    if note is not None:
+                        await self._trail.record(peer, note)
+            return cast("T", reply)
+
+        return call

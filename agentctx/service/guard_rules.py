@@ -8,7 +8,7 @@ entry that may only be read raises `AccessDenied`, because the caller knows that
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agentctx import wire
@@ -16,7 +16,7 @@ from agentctx.access.control import AccessControl, denied
 from agentctx.access.grants import Right, Rights
 from agentctx.errors import AccessDenied, NotFound
 from agentctx.service.base import Peer
-from agentctx.storage.injections import Receipt, everything
+from agentctx.storage.injections import Receipt
 from agentctx.storage.versions import unknown_entry
 
 
@@ -38,13 +38,6 @@ error to refuse the call; returns the reply if no more work is needed, otherwise
 async def as_admin(context: AccessContext, _: Right, peer: Peer, __: Mapping[str, Any]) -> None:
     """Require an admin of the daemon."""
     await context.access.require_admin(peer)
-
-
-async def in_namespace(
-    context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]
-) -> None:
-    """Require the right on the `namespace` of a list."""
-    await context.access.require(peer, arguments["wanted"].namespace, right)
 
 
 async def in_named(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
@@ -137,7 +130,7 @@ async def own_receipts(context: AccessContext, _: Right, peer: Peer, arguments: 
     rights = await context.access.rights_of(peer)
     if rights.is_admin:
         return
-    visible = arguments.get("visible", everything)
+    visible = arguments["visible"]
 
     def granted(namespaces: Sequence[str], principal: int | None) -> bool:
         return visible(namespaces, principal) and may_see(namespaces, principal, rights, peer)
@@ -147,9 +140,8 @@ async def own_receipts(context: AccessContext, _: Right, peer: Peer, arguments: 
 
 async def in_selection(context: AccessContext, right: Right, peer: Peer, arguments: dict[str, Any]) -> None:
     """Require the right on the named namespaces, or narrow the selection to the granted ones."""
-    selection = arguments["selection"]
-    if selection.namespaces:
-        await _require_all(context, right, peer, selection.namespaces)
+    if arguments["namespace"]:
+        await _require_all(context, right, peer, arguments["namespace"])
         return
     granted = (await context.access.rights_of(peer)).named(right)
     if granted is None:
@@ -157,7 +149,7 @@ async def in_selection(context: AccessContext, right: Right, peer: Peer, argumen
             "Permission denied: you may not read every namespace.",
             hint="Give the namespaces to export, for example --namespace team.",
         )
-    arguments["selection"] = replace(selection, namespaces=granted)
+    arguments["namespace"] = list(granted)
 
 
 def may_see(namespaces: Sequence[str], principal: int | None, rights: Rights, peer: Peer) -> bool:

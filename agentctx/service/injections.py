@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentctx import wire
+from agentctx.access.policy import MEMBER, READ
 from agentctx.rag.explain import (
     Explanation,
     best_of,
@@ -22,8 +23,11 @@ from agentctx.rag.relevance import Gate
 from agentctx.rag.service import RAGService
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import QuestionWords
-from agentctx.service.base import CurrentSettings, Peer
+from agentctx.service import audit_notes as notes
+from agentctx.service import guard_rules as rules
+from agentctx.service.base import CurrentSettings, Limit, Peer
 from agentctx.service.guard_rules import no_receipt
+from agentctx.service.operations import Operation
 from agentctx.service.questions import Questions
 from agentctx.service.receipts import ReceiptLog, figures
 from agentctx.service.views import explained, injection_summary, injection_view
@@ -31,6 +35,8 @@ from agentctx.storage.base import Storage
 from agentctx.storage.injections import Visible, everything
 from agentctx.storage.records import Entry
 from agentctx.storage.trust import NO_PROVENANCE
+
+DEFAULT_RECEIPTS = 20
 
 
 @dataclass(frozen=True)
@@ -43,25 +49,22 @@ class Injections:
     questions: Questions
     settings: CurrentSettings
 
-    async def injection(self, injection_id: str, peer: Peer) -> wire.InjectionView:  # noqa: ARG002
-        receipt = await self.receipts.find(injection_id)
-        if receipt is None:
-            raise no_receipt(injection_id)
-        ids = {figures.entry for figures in receipt.candidates}
-        found = {entry_id: await self.storage.entries.get(entry_id) for entry_id in ids}
-        return injection_view(receipt, {entry.id: entry for entry in found.values() if entry})
-
+    # Members see their own receipts; admins of the namespace see all.
+    @Operation("GET", "/injections", MEMBER, rules.own_receipts, audit=notes.listed_receipts)
     async def injections(
         self,
-        limit: int,
         peer: Peer,  # noqa: ARG002
         *,
+        limit: Limit = DEFAULT_RECEIPTS,
         visible: Visible = everything,
     ) -> wire.InjectionList:
+        """List the receipts of the last injections, newest first."""
         receipts = await self.receipts.last(limit, visible)
         return wire.InjectionList(injections=[injection_summary(receipt) for receipt in receipts])
 
+    @Operation("POST", "/injections/explain", READ, rules.on_explained, audit=notes.explained, errors=(504,))
     async def explain(self, request: wire.ExplainRequest, peer: Peer) -> wire.ExplainReply:
+        """Explain why an entry would or would not be in the context for a question now."""
         request = replace(request, position=request.position or "tail")
         question = await self.questions.asked(request, peer)
         entry = await self.storage.entries.get(request.entry)
@@ -77,6 +80,23 @@ class Injections:
         if verdict := not_asked(question, is_on=self.settings.value.embedding.rag.enabled):
             return explained(entry.id, verdict)
         return await self._explained(entry, question, self.questions.budget(request))
+
+    @Operation(
+        "GET",
+        "/injections/{injection_id:receipt_id}",
+        READ,
+        rules.on_receipt,
+        audit=notes.read_receipt,
+        errors=(404,),
+    )
+    async def injection(self, injection_id: str, peer: Peer) -> wire.InjectionView:  # noqa: ARG002
+        """Show one receipt: the passages found for an LLM call, and why each was injected or omitted."""
+        receipt = await self.receipts.find(injection_id)
+        if receipt is None:
+            raise no_receipt(injection_id)
+        ids = {figures.entry for figures in receipt.candidates}
+        found = {entry_id: await self.storage.entries.get(entry_id) for entry_id in ids}
+        return injection_view(receipt, {entry.id: entry for entry in found.values() if entry})
 
     async def _gone(self, entry_id: str) -> Explanation:
         if await self.storage.injections.expired(entry_id):

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentctx import wire
+from agentctx.access.policy import READ
 from agentctx.errors import InvalidInput, TooLarge
 from agentctx.names import normalised
 from agentctx.rag.question import Context, Question
 from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor
+from agentctx.service import audit_notes as notes
+from agentctx.service import guard_rules as rules
 from agentctx.service.base import CurrentSettings, Peer
+from agentctx.service.operations import Operation
 from agentctx.service.receipts import ReceiptLog, make_receipt, question_hash
 from agentctx.service.views import passage
 from agentctx.storage.base import Storage
@@ -39,13 +43,27 @@ class Questions:
     redactor: Redactor
     settings: CurrentSettings
 
+    @Operation(
+        "POST", "/search", READ, rules.in_searched, audit=notes.searched, errors=(504,), is_frequent=True
+    )
     async def search(self, request: wire.SearchRequest, peer: Peer) -> wire.SearchReply:  # noqa: ARG002
+        """Find the most relevant passages."""
         answer = await self.rag.retrieve(self._question(request))
         return wire.SearchReply(
             results=[passage(hit) for hit in answer.hits], degraded=answer.degraded, rerank=answer.rerank
         )
 
+    @Operation(
+        "POST",
+        "/context",
+        READ,
+        rules.in_searched,
+        audit=notes.given_context,
+        errors=(504,),
+        is_frequent=True,
+    )
     async def context(self, request: wire.ContextRequest, peer: Peer) -> wire.ContextReply:
+        """Build the block for an LLM call."""
         if not request.conversation or request.position is None:
             return await self._answered(request, peer)
         conversation = self._name(request.conversation) or ""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agentctx import wire
+from agentctx.access.policy import DAEMON
 from agentctx.embedding_providers.prices import format_usd
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import FILLING
 from agentctx.errors import NotFound
+from agentctx.service import audit_notes as notes
 from agentctx.service.base import Peer
+from agentctx.service.operations import Operation
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Space
 
@@ -24,10 +27,19 @@ class Reembed:
     storage: Storage
     lanes: Lanes | None
 
+    @Operation("GET", "/reembed", DAEMON)
     async def reembed_status(self, peer: Peer) -> wire.ReembedReply:  # noqa: ARG002
+        """Report the progress of the next model and how it compares with the current one."""
         return await self._reply()
 
+    @Operation("POST", "/reembed/{action}", DAEMON, audit=notes.reembedded, errors=(404, 409, 507))
     async def reembed(self, action: wire.ReembedAction, peer: Peer) -> wire.ReembedReply:  # noqa: ARG002
+        """Accept the cost of the next model, switch to it, roll back to the previous model, or drop that.
+
+        Raises:
+            NotFound: only one model is in use.
+            Conflict: the other model is not in the right state for the action.
+        """
         lanes = self.lanes
         if lanes is None:
             raise NotFound("No model is configured.", hint="Set embedding.provider in the config.")

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from agentctx import __version__, wire
+from agentctx.access.policy import DAEMON
 from agentctx.commit import own_commit
 from agentctx.config.schema import Settings
 from agentctx.embedding_providers.spending import Spending
@@ -21,6 +22,7 @@ from agentctx.host.process_memory import resident_bytes
 from agentctx.model_adapters.refusals import Refusals
 from agentctx.rag.calibrator import Calibrator
 from agentctx.service.base import Peer
+from agentctx.service.operations import Operation
 from agentctx.service.reembed import Reembed
 from agentctx.storage.base import Storage
 from agentctx.storage.records import StorageStats
@@ -57,7 +59,9 @@ class Status:
     _started: float = field(default_factory=time.monotonic, init=False)
     _known: _CachedStatus | None = field(default=None, init=False)
 
+    @Operation("GET", "/status", DAEMON)
     async def status(self, peer: Peer) -> wire.StatusReply:
+        """Report the daemon's stored data, activity and costs."""
         known = await self._look(peer)
         stats, lane = known.stats, self._lane
         times = os.times()
@@ -104,7 +108,9 @@ class Status:
                 raise
         return self._known
 
+    @Operation("GET", "/queue", DAEMON)
     async def queue(self, peer: Peer) -> wire.QueueReply:  # noqa: ARG002
+        """Report pending and buried embeddings."""
         depth = await self.storage.jobs.depth()
         age_ms = 0 if depth.oldest is None else max(0, self.storage.clock() - depth.oldest)
         return wire.QueueReply(
@@ -117,13 +123,17 @@ class Status:
             ],
         )
 
+    @Operation("POST", "/queue/retry", DAEMON, errors=(507,))
     async def retry(self, peer: Peer) -> wire.RetryReply:  # noqa: ARG002
+        """Put the buried jobs back into the queue."""
         retried = await self.storage.jobs.retry_buried()
         if retried and self.lanes is not None:
             self.lanes.recheck_table()
         return wire.RetryReply(retried=retried)
 
+    @Operation("POST", "/queue/drain", DAEMON)
     async def drain(self, request: wire.DrainRequest, peer: Peer) -> wire.QueueReply:
+        """Wait, for at most `timeout_s` seconds, until all pending embeddings are done."""
         if not 0 < request.timeout_s <= LONGEST_DRAIN_S:
             most = f"{LONGEST_DRAIN_S:g}"
             raise InvalidInput(
@@ -143,12 +153,14 @@ class Status:
                 await asyncio.sleep(DRAIN_POLL_S)
 
     def not_ready(self) -> str | None:
+        """Return why requests cannot be served yet; None if they can."""
         if reason := self.not_serving():
             return reason
         fault = _message(self.storage.files.fault)
         return f"nothing can be saved: {fault}" if fault else None
 
     def degraded(self) -> Mapping[str, str]:
+        """Return the degraded functions, each with the reason; requests are still served."""
         reasons = {
             "embeddings": self._lane.keeper.reason if self._lane else None,
             "words": self.storage.search.words_shortfall,

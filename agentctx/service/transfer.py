@@ -10,9 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agentctx import wire
+from agentctx.access.policy import READ, WRITE
 from agentctx.errors import AgentctxError, Expired, InvalidInput
-from agentctx.service.base import Peer
+from agentctx.service import audit_notes as notes
+from agentctx.service import guard_rules as rules
+from agentctx.service.base import Limit, Peer
 from agentctx.service.file_states import MAX_REASON_CHARS
+from agentctx.service.operations import Operation
 from agentctx.service.settler import Settler
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.base import Storage
@@ -23,9 +27,10 @@ from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.stores.base import EntryStore
 from agentctx.stores.fields import check_namespace
 from agentctx.telemetry.base import Telemetry
-from agentctx.times import format_time, parse_time
+from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Trust
 
+DEFAULT_EXPORTED: Final = 100
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -38,14 +43,34 @@ class Transfer:
     settler: Settler
     telemetry: Telemetry
 
+    @Operation("GET", "/export", READ, rules.in_selection, audit=notes.exported)
     async def export(
-        self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
+        self,
+        peer: Peer,  # noqa: ARG002
+        *,
+        namespace: list[str] | None = None,
+        collection: list[str] | None = None,
+        since: str | None = None,
+        history: bool = False,
+        vectors: bool = False,
+        limit: Limit = DEFAULT_EXPORTED,
+        cursor: str | None = None,
     ) -> wire.ExportReply:
-        del peer
-        for namespace in selection.namespaces:
-            check_namespace(namespace)
-        for collection in selection.collections:
-            self.stores.check_collection(collection)
+        """Export live entries of all or some namespaces with their chunks, oldest change first, in pages.
+
+        `history` adds older versions, `vectors` the vectors of the active space, `since` omits entries not
+        changed since then. A page may be shorter than `limit`; only a null `next` marks the end.
+        """
+        namespaces = tuple(map(check_namespace, namespace or ()))
+        for each in collection or ():
+            self.stores.check_collection(each)
+        selection = ExportSelection(
+            namespaces=namespaces,
+            collections=tuple(collection or ()),
+            since=None if since is None else parse_time(since, now=wall_clock()),
+            with_history=history,
+            with_vectors=vectors,
+        )
         if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise InvalidInput("Invalid export cursor.", hint="Send the `next` of the previous page.")
         page = await self.storage.entries.export_page(selection, after=int(cursor or 0), limit=limit)
@@ -55,9 +80,11 @@ class Transfer:
             next=None if page.next is None else str(page.next),
         )
 
+    @Operation("POST", "/import", WRITE, rules.on_import, audit=notes.trusted_import, errors=(507,))
     async def import_entries(
         self, request: wire.ImportRequest, peer: Peer
     ) -> list[wire.SaveResult | AgentctxError]:
+        """Import each exported version independently; results are in order."""
         by_id: dict[str, list[int]] = {}
         for number, each in enumerate(request.entries):
             by_id.setdefault(each.id, []).append(number)

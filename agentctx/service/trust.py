@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass
 import structlog
 
 from agentctx import wire
+from agentctx.access.policy import DAEMON
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.redaction.redactor import Redactor
-from agentctx.service.base import Peer
+from agentctx.service import audit_notes as notes
+from agentctx.service.base import Peer, RevocationId
+from agentctx.service.operations import Operation
 from agentctx.service.settler import Settler
 from agentctx.storage.trust import Source, TrustStorage
 from agentctx.stores.fields import check_namespace
@@ -28,7 +31,10 @@ class Revocations:
     redactor: Redactor
     clock: Clock
 
+    # Entries derived from a source may be in any namespace.
+    @Operation("POST", "/revocations", DAEMON, audit=notes.revoked, errors=(507,))
     async def revoke(self, request: wire.RevokeRequest, peer: Peer) -> wire.RevokeReply:
+        """Exclude a source, and everything derived from its entries, from all answers after this reply."""
         for name in ("namespace", "agent", "session", "source", "since", "until"):
             value = getattr(request, name)
             if value is not None and not value.strip():
@@ -53,7 +59,11 @@ class Revocations:
             **asdict(revoked), criteria=source.criteria, forget=request.forget, dry_run=request.dry_run
         )
 
-    async def undo_revocation(self, revocation_id: int, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
+    @Operation(
+        "DELETE", "/revocations/{revocation_id}", DAEMON, audit=notes.revocation_undone, errors=(404, 507)
+    )
+    async def undo_revocation(self, revocation_id: RevocationId, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
+        """Undo a revocation. Entries that nothing else keeps in quarantine return to answers."""
         undone = await self.trust.undo_revocation(revocation_id)
         self.settler.notify()
         return wire.ReleaseReply(
@@ -62,7 +72,9 @@ class Revocations:
             revocations=list(undone.revocations),
         )
 
+    @Operation("POST", "/entries/{entry_id}/release", DAEMON, audit=notes.released, errors=(404, 507))
     async def release(self, entry_id: str, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
+        """Release an entry from quarantine, whatever the reason for it."""
         if not await self.trust.release(entry_id):
             raise NotFound(
                 f"Entry {entry_id!r} is not in quarantine.",

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 from starlette.types import ASGIApp
@@ -31,7 +31,8 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
 from agentctx.server.app import create_app
 from agentctx.service.base import Peer
-from agentctx.service.guard import guarded
+from agentctx.service.guard import Guard
+from agentctx.service.operations import Method
 from agentctx.wire import ContextRequest, SaveRequest
 from tests.access.peers import access_control, client_of, grant
 from tests.running_core import ME, embedded, running_core
@@ -95,7 +96,7 @@ async def fill(core: Core, namespaces: int, canaries: int) -> World:
         requests = [_entry(namespace, number) for number in range(canaries)]
         requests.append(replace(_entry(namespace, canaries), namespace=own_of(namespace)))
         for at in range(0, len(requests), _BATCH):
-            saved = await core.service.save(requests[at : at + _BATCH], ME)
+            saved = await core.entries.save(requests[at : at + _BATCH], ME)
             world.entries[namespace] += [_id(result) for result in saved]
     if core.lanes is not None:
         await embedded(core)
@@ -105,7 +106,7 @@ async def fill(core: Core, namespaces: int, canaries: int) -> World:
             namespaces=[name_of(namespace), own_of(namespace)],
             position="tail",
         )
-        reply = await core.service.context(question, peer_of(namespace))
+        reply = await core.questions.context(question, peer_of(namespace))
         assert reply.injection_id is not None
         world.receipts[namespace] = reply.injection_id
     return world
@@ -268,8 +269,18 @@ async def probe(app: ASGIApp, world: World, reads: int, seed: int) -> Outcome:
 def application(core: Core, world: World, *, is_guarded: bool = True) -> ASGIApp:
     """Return the HTTP application over the core, deliberately broken if it has no guard."""
     access = _access(world.namespaces)
-    service = guarded(core.service, core.access_context(access)) if is_guarded else core.service
-    return create_app(service, Settings(), access=access)
+    guard = core.guard(access) if is_guarded else cast("Guard", NoGuard(access))
+    return create_app(core, guard, Settings())
+
+
+class NoGuard:
+    """Lets everyone with a grant call everything."""
+
+    def __init__(self, access: AccessControl) -> None:
+        self.access = access
+
+    def __call__(self, method: Method) -> Method:
+        return method
 
 
 def _access(namespaces: int) -> AccessControl:

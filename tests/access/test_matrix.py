@@ -10,18 +10,15 @@ import httpx
 import pytest
 
 from agentctx.access.policy import PATHS
-from agentctx.config.schema import Settings
 from agentctx.proxy.access import NamespaceAccess
-from agentctx.server.app import Application, create_app
+from agentctx.server.app import Application
 from agentctx.server.gate import RouteWithoutPolicy
 from agentctx.server.openapi import POLICY_FIELD
-from agentctx.service.base import Service
-from agentctx.service.guard import guarded
 from agentctx.service.guard_rules import AccessContext
 from tests.access.peers import PEERS, access_control, client_of
 from tests.access.requests import ENTRY, NAMESPACE, OPERATIONS, RECEIPT, Request
 from tests.server.recording import INJECTION, RecordingService
-from tests.server.running import ForwardingService
+from tests.server.running import ForwardingService, recorded_app
 
 READ = {"anyone", "member", "namespace read"}
 WRITE = READ | {"namespace write"}
@@ -72,9 +69,8 @@ def app() -> tuple[Application, ForwardingService]:
     async def receipt(injection_id: str) -> Any:
         return INJECTION if injection_id == RECEIPT else None
 
-    over = guarded(cast("Service", service), AccessContext(access, namespace_of, receipt))
     proxy = NamespaceAccess(vendor, require=require, default="default")
-    return create_app(over, Settings(), proxy=proxy, access=access), service
+    return recorded_app(service, context=AccessContext(access, namespace_of, receipt), proxy=proxy), service
 
 
 @functools.cache
@@ -244,5 +240,5 @@ async def test_the_proxy_takes_calls_for_granted_namespaces(
 def test_a_route_without_a_policy_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(cast("dict[str, Any]", PATHS), "/metrics")
     with pytest.raises(RouteWithoutPolicy, match="'/metrics' has no policy") as caught:
-        create_app(RecordingService(), Settings())
+        recorded_app(RecordingService())
     assert "agentctx/access/policy.py" in caught.value.hint

@@ -15,7 +15,6 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.server.app import create_app
 from agentctx.service.base import Peer
-from agentctx.service.guard import guarded
 from agentctx.sqlite.driver import Connection
 from tests.access.peers import As, access_control, grant
 from tests.running_core import running_core, sqlite_of
@@ -110,8 +109,7 @@ async def status_of(
 
 def application(core: Core) -> ASGIApp:
     access = access_control(grant("write", "default", uid=ME.uid))
-    service = guarded(core.service, core.access_context(access))
-    return As(create_app(service, Settings(), access=access), ME)
+    return As(create_app(core, core.guard(access), Settings()), ME)
 
 
 def principals(conn: Connection) -> dict[tuple[str, int], int]:

@@ -7,20 +7,24 @@ import random
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.access.policy import READ
 from agentctx.access.turns import ACTIVE_S, MAX_CONCURRENT, SHARE, FairQueue, Turns, yield_turn
 from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.service.base import Peer, Service
-from agentctx.service.guard import guarded
+from agentctx.service import guard_rules as rules
+from agentctx.service.audit import AuditTrail
+from agentctx.service.base import Peer
+from agentctx.service.guard import Guard
 from agentctx.service.guard_rules import AccessContext
+from agentctx.service.operations import Operation
 from agentctx.wire import SaveRequest, SaveResult, SearchRequest
 from tests.access.peers import access_control, grant
-from tests.running_core import ME, embedded, running_core
+from tests.running_core import ME, embedded, guarded, running_core
 
 Client = tuple[int, int]
 """uid and pid."""
@@ -431,7 +435,7 @@ async def test_saves_waiting_for_vectors_do_not_block_searches(tmp_path: Path) -
     provider = FakeProvider()
     async with running_core(tmp_path, provider) as core:
         await embedded(core)
-        service = guarded(core.service, core.access_context(access_control()))
+        service = guarded(core, access_control())
         provider.hold(queries=False)
         waiting = [
             asyncio.create_task(
@@ -457,9 +461,11 @@ class SlowService:
         self.asked: list[str] = []
         self.may_answer = asyncio.Event()
 
-    async def search(self, request: SearchRequest, peer: Peer) -> Any:
+    @Operation("POST", "/search", READ, rules.in_searched)
+    async def search(self, request: SearchRequest, peer: Peer) -> str:
         self.asked.append(f"{peer.pid} {request.query}")
         await self.may_answer.wait()
+        return request.query
 
 
 async def nothing(_: str) -> None:
@@ -469,13 +475,14 @@ async def nothing(_: str) -> None:
 async def test_a_search_during_another_processs_flood_is_next() -> None:
     service, uid = SlowService(), 8_001
     access = access_control(grant("read", "*", uid=uid))
-    fair = guarded(cast("Service", service), AccessContext(access, nothing, nothing))
+    guard = Guard(AccessContext(access, nothing, nothing), cast("AuditTrail", None))
+    fair_search = guard(service.search)
     flood = [
-        asyncio.create_task(fair.search(SearchRequest(query=str(number)), Peer(pid=1, uid=uid, gid=uid)))
+        asyncio.create_task(fair_search(SearchRequest(query=str(number)), Peer(pid=1, uid=uid, gid=uid)))
         for number in range(100)
     ]
     await settled()
-    polite = asyncio.create_task(fair.search(SearchRequest(query="me"), Peer(pid=2, uid=uid, gid=uid)))
+    polite = asyncio.create_task(fair_search(SearchRequest(query="me"), Peer(pid=2, uid=uid, gid=uid)))
     await settled()
     assert len(service.asked) == MAX_CONCURRENT
     service.may_answer.set()

@@ -9,8 +9,7 @@ from typing import Final
 from tests.code_rules.rules import Source
 
 MOST_FORWARDS: Final = 30
-MOST_FILES_OF_OPERATION: Final = 9
-OPERATION_TABLE: Final = "agentctx/service/operations.py"
+MOST_FILES_OF_OPERATION: Final = 6
 _OF_OPERATIONS: Final = tuple(
     f"agentctx/{package}/"
     for package in ("service", "server", "client", "cli", "daemon", "doctor", "proxy", "model_adapters")
@@ -39,7 +38,7 @@ def files_of_operations(program: Iterable[Source], names: Iterable[str]) -> Mapp
 
     A name of several words (`list_entries`) is nothing else's: it counts wherever it stands, as an identifier
     or as a string. A single word (`search`, `get`) has other meanings too: there a file counts that defines a
-    function of the name, and the table of operations.
+    function of the name.
     """
     files: dict[str, list[str]] = {name: [] for name in names}
     for source in program:
@@ -48,8 +47,6 @@ def files_of_operations(program: Iterable[Source], names: Iterable[str]) -> Mapp
         tree = source.tree()
         defined = {node.name for node in ast.walk(tree) if isinstance(node, Function)}
         there = defined | {word for word in _words(tree) if "_" in word}
-        if source.path == OPERATION_TABLE:
-            there |= set(files)
         for name in there & files.keys():
             files[name].append(source.path)
     return files

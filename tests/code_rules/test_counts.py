@@ -7,7 +7,6 @@ import pytest
 from tests.code_rules.counts import (
     MOST_FILES_OF_OPERATION,
     MOST_FORWARDS,
-    OPERATION_TABLE,
     files_of_operations,
     forwards,
     too_many,
@@ -71,13 +70,12 @@ def test_a_name_of_several_words_counts_wherever_it_is(code: str) -> None:
     }
 
 
-def test_a_name_of_one_word_counts_where_it_is_defined_and_in_the_table() -> None:
+def test_a_name_of_one_word_counts_where_it_is_defined() -> None:
     program = [
         source("async def search(): ...", "agentctx/client/x.py"),
         source("text.search('search')", "agentctx/cli/x.py"),
-        source("", OPERATION_TABLE),
     ]
-    assert files_of_operations(program, ["search"]) == {"search": ["agentctx/client/x.py", OPERATION_TABLE]}
+    assert files_of_operations(program, ["search"]) == {"search": ["agentctx/client/x.py"]}
 
 
 def test_modules_below_the_operations_do_not_count() -> None:
@@ -94,4 +92,4 @@ def test_one_more_than_allowed_is_a_problem() -> None:
     files = [source("import_entries()", f"agentctx/cli/{at}.py") for at in range(MOST_FILES_OF_OPERATION)]
     assert too_many(files, ["import_entries"]) == []
     [problem] = too_many([*files, source("import_entries()")], ["import_entries"])
-    assert problem.startswith("import_entries: operation in 10 files, at most 9: agentctx/cli/0.py")
+    assert problem.startswith("import_entries: operation in 7 files, at most 6: agentctx/cli/0.py")

@@ -17,7 +17,7 @@ from agentctx.doctor.database_file import moved_note
 from agentctx.errors import DatabaseMissing, StorageFailed
 from agentctx.host.start_record import RECORD_NAME, StartRecord
 from agentctx.server.app import create_app
-from agentctx.service.base import Examination
+from tests.access.peers import access_control
 from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
 from tests.telemetry.scraped import scraped
@@ -129,7 +129,9 @@ async def test_a_moved_database_is_reported_everywhere_until_it_returns(tmp_path
         move_back = move_folder(folder)
         with pytest.raises(StorageFailed, match="moved"):
             await save(core, key="new", content="green pear")
-        async with running(asgi=create_app(core.service, Settings(), core.telemetry)) as daemon:
+        async with running(
+            asgi=create_app(core, core.guard(access_control()), Settings(), core.telemetry)
+        ) as daemon:
             ready = await daemon.http.get("/readyz")
             refused = await daemon.http.post("/v1/entries", json=ENTRY)
             read = await daemon.http.get(f"/v1/entries/{saved.id}")
@@ -138,13 +140,13 @@ async def test_a_moved_database_is_reported_everywhere_until_it_returns(tmp_path
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_failed")
         assert "--data-dir" in refused.json()["error"]["hint"]
         assert read.status_code == 200
-        assert scraped(await core.service.metrics())["agentctx_database_writable"] == 0
-        only = Examination(only=("running.writes", "database.schema"))
-        found = {check.id: check.status for check in (await core.service.doctor(only, ME)).checks}
+        assert scraped(await core.metrics.metrics())["agentctx_database_writable"] == 0
+        only = ["running.writes", "database.schema"]
+        found = {check.id: check.status for check in (await core.examiner.doctor(ME, only=only)).checks}
         assert found == {"running.writes": "fail", "database.schema": "skip"}
         move_back()
         async with asyncio.timeout(30):
             await sqlite_of(core).db.writer.sound()
         await save(core, key="new", content="green pear")
-        assert core.service.not_ready() is None
+        assert core.status.not_ready() is None
         watching.cancel()

@@ -10,7 +10,6 @@ import pytest
 
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
-from agentctx.service.base import Examination
 from agentctx.wire import ProviderCost, SearchRequest
 from agentctx_testing.drafts import ManualClock
 from agentctx_testing.fake_provider.serving import FakeProviderServer, running
@@ -56,7 +55,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 
 
 async def cost_of(core: Core) -> ProviderCost:
-    cost = (await core.service.status(ME)).provider.cost
+    cost = (await core.status.status(ME)).provider.cost
     assert cost is not None
     return cost
 
@@ -80,22 +79,22 @@ async def test_a_reached_cap_pauses_embedding_and_is_reported_everywhere(
         await wait_until_paused(core)
         asked = len(server.requests)
 
-        answer = await core.service.search(SearchRequest(query="falcon"), ME)
+        answer = await core.questions.search(SearchRequest(query="falcon"), ME)
         assert "falcon" in answer.results[0].content
         assert (answer.degraded or "").startswith("spend_cap_reached: ")
         assert len(server.requests) == asked
 
-        status = await core.service.status(ME)
+        status = await core.status.status(ME)
         assert status.provider.state == "degraded"
         assert status.provider.cost is not None
         assert status.provider.cost.cap_reached
         assert (status.queue.pending, status.queue.buried) == (1, 0)
-        assert core.service.degraded()["embeddings"].startswith("spend_cap_reached: ")
-        shown = scraped(await core.service.metrics())
+        assert core.status.degraded()["embeddings"].startswith("spend_cap_reached: ")
+        shown = scraped(await core.metrics.metrics())
         assert 0 < shown["agentctx_provider_usd_today"] <= shown["agentctx_provider_usd_cap"] == CAP_USD
         assert shown["agentctx_provider_tokens_total"] == status.provider.cost.tokens_today
         assert shown['agentctx_degraded_answers_total{reason="spend_cap_reached"}'] == 1
-        report = await core.service.doctor(Examination(only=("embedding.spending",)), ME)
+        report = await core.examiner.doctor(ME, only=["embedding.spending"])
         assert [check.status for check in report.checks] == ["warn"]
 
         clock.now += DAY_MS

@@ -42,7 +42,7 @@ async def main():
     async with running_core(Path(sys.argv[1]), FakeProvider()) as core:
         await save(core, key="k", content="the red apple")
         await embedded(core)
-        reply = await core.service.search(SearchRequest(query="apple"), ME)
+        reply = await core.questions.search(SearchRequest(query="apple"), ME)
         assert (reply.results[0].content, reply.degraded) == ("the red apple", None)
 
 asyncio.run(main())

@@ -9,8 +9,8 @@ import pytest
 from agentctx.config.schema import Settings
 from agentctx.errors import StorageFailed
 from agentctx.server.app import create_app
-from agentctx.service.base import Examination
 from agentctx.sqlite import recovery
+from tests.access.peers import access_control
 from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
 from tests.sqlite.test_recovery import FRAME, limit_file_size
@@ -32,14 +32,16 @@ async def test_a_disk_fault_is_reported_everywhere_and_reads_continue(
     monkeypatch.setattr(recovery, "probe_disk", probe)
     async with running_core(tmp_path, None) as core:
         saved = await save(core, key="k", content="red apple")
-        assert (await core.service.status(ME)).database.fault is None
+        assert (await core.status.status(ME)).database.fault is None
         wal_bytes = (await core.storage.stats()).wal_bytes
         with limit_file_size(wal_bytes + 5 * FRAME), pytest.raises(StorageFailed):
             await save(core, key="large", content=LARGE)
 
-        fault = (await core.service.status(ME)).database.fault
+        fault = (await core.status.status(ME)).database.fault
         assert fault
-        async with running(asgi=create_app(core.service, Settings(), core.telemetry)) as daemon:
+        async with running(
+            asgi=create_app(core, core.guard(access_control()), Settings(), core.telemetry)
+        ) as daemon:
             ready = await daemon.http.get("/readyz")
             refused = await daemon.http.post("/v1/entries", json=ENTRY)
             read = await daemon.http.get(f"/v1/entries/{saved.id}")
@@ -47,13 +49,13 @@ async def test_a_disk_fault_is_reported_everywhere_and_reads_continue(
         assert "nothing can be saved" in ready.json()["error"]["message"]
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_failed")
         assert read.status_code == 200
-        assert scraped(await core.service.metrics())["agentctx_database_writable"] == 0
-        (check,) = (await core.service.doctor(Examination(only=("running.writes",)), ME)).checks
+        assert scraped(await core.metrics.metrics())["agentctx_database_writable"] == 0
+        (check,) = (await core.examiner.doctor(ME, only=["running.writes"])).checks
         assert check.status == "fail"
 
         is_broken = False
         await sqlite_of(core).db.writer.sound()
-        assert core.service.not_ready() is None
-        assert (await core.service.status(ME)).database.fault is None
-        assert scraped(await core.service.metrics())["agentctx_database_writable"] == 1
+        assert core.status.not_ready() is None
+        assert (await core.status.status(ME)).database.fault is None
+        assert scraped(await core.metrics.metrics())["agentctx_database_writable"] == 1
         await save(core, key="after", content="blue plum")

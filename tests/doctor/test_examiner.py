@@ -16,7 +16,6 @@ from agentctx.doctor.catalog import INNER_IDS
 from agentctx.doctor.examination import examine_alone
 from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, InvalidInput
-from agentctx.service.base import Examination
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult
@@ -47,8 +46,8 @@ async def core(tmp_path: Path, provider: FakeProvider) -> AsyncIterator[Core]:
 
 
 async def examined(core: Core, *only: str, fix: bool = False) -> dict[str, CheckResult]:
-    ask = core.service.doctor_fix if fix else core.service.doctor
-    reply = await ask(Examination(only=only), ME)
+    ask = core.examiner.doctor_fix if fix else core.examiner.doctor
+    reply = await ask(ME, only=list(only))
     for text in TEXTS:
         assert text not in repr(reply)
     return {check.id: check for check in reply.checks}
@@ -169,10 +168,10 @@ async def test_without_embedding_nothing_is_missing(tmp_path: Path) -> None:
 async def test_waiting_callers_share_the_next_examination(core: Core, provider: FakeProvider) -> None:
     asked = len(provider.calls)
     provider.hold()
-    first = asyncio.create_task(core.service.doctor(Examination(), ME))
+    first = asyncio.create_task(core.examiner.doctor(ME))
     await provider.wait_until_held()
-    waiting = [asyncio.create_task(core.service.doctor(Examination(), ME)) for _ in range(3)]
-    other = asyncio.create_task(core.service.doctor(Examination(only=("queue",)), ME))
+    waiting = [asyncio.create_task(core.examiner.doctor(ME)) for _ in range(3)]
+    other = asyncio.create_task(core.examiner.doctor(ME, only=["queue"]))
     await asyncio.sleep(0)
     provider.release()
     replies = await asyncio.gather(*waiting)
@@ -184,7 +183,7 @@ async def test_waiting_callers_share_the_next_examination(core: Core, provider: 
 
 async def test_a_cancelled_caller_does_not_block_the_others(core: Core, provider: FakeProvider) -> None:
     provider.hold()
-    first = asyncio.create_task(core.service.doctor(Examination(), ME))
+    first = asyncio.create_task(core.examiner.doctor(ME))
     await provider.wait_until_held()
     first.cancel()
     with pytest.raises(asyncio.CancelledError):

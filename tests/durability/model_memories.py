@@ -19,7 +19,6 @@ from agentctx.daemon.build import Core
 from agentctx.embedding_providers.canary import CANARY
 from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
 from agentctx.errors import AgentctxError, Conflict, Disposition, NotFound
-from agentctx.service.base import Listing
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.times import wall_clock
@@ -96,35 +95,36 @@ class CoreMemory:
         return self._run(self._save(request, key))
 
     def edit(self, entry_id: str, request: wire.EditRequest) -> wire.SaveResult:
-        return self._run(self._core.service.edit(entry_id, request, ME))
+        return self._run(self._core.entries.edit(entry_id, request, ME))
 
     def forget(self, entry_id: str) -> int:
-        return self._run(self._core.service.forget(entry_id, ME)).versions
+        return self._run(self._core.forgetting.forget(entry_id, ME)).versions
 
     def get(self, entry_id: str) -> wire.EntryView:
-        return self._run(self._core.service.get(entry_id, ME))
+        return self._run(self._core.entries.get(entry_id, ME))
 
     def history(self, entry_id: str) -> list[wire.EntryView]:
-        return self._run(self._core.service.versions(entry_id, ME, limit=50)).versions
+        return self._run(self._core.entries.versions(entry_id, ME, limit=50)).versions
 
     def listed(self, namespace: str) -> list[wire.EntryView]:
         found: list[wire.EntryView] = []
         cursor: str | None = None
         while True:
-            wanted = Listing(namespace=namespace, limit=PAGE, cursor=cursor)
-            page = self._run(self._core.service.list_entries(wanted, ME))
+            page = self._run(
+                self._core.entries.list_entries(ME, namespace=namespace, limit=PAGE, cursor=cursor)
+            )
             found, cursor = found + page.entries, page.next
             if cursor is None:
                 return found
 
     def search(self, request: wire.SearchRequest) -> wire.SearchReply:
-        return self._run(self._core.service.search(request, ME))
+        return self._run(self._core.questions.search(request, ME))
 
     def queue(self) -> wire.QueueReply:
-        return self._run(self._core.service.queue(ME))
+        return self._run(self._core.status.queue(ME))
 
     def retry_buried(self) -> int:
-        return self._run(self._core.service.retry(ME)).retried
+        return self._run(self._core.status.retry(ME)).retried
 
     def settle(self) -> list[str]:
         self.fail(on=False)
@@ -146,7 +146,7 @@ class CoreMemory:
         self._open()
 
     def backup(self, file: Path) -> None:
-        self._run(self._core.service.backup(wire.BackupRequest(file=str(file)), ME))
+        self._run(self._core.backups.backup(wire.BackupRequest(file=str(file)), ME))
 
     def restore(self, file: Path) -> None:
         self._close()
@@ -168,7 +168,7 @@ class CoreMemory:
     def reembed(self, action: wire.ReembedAction) -> bool:
         """Return whether it was done; the models may not be in a state that allows it."""
         try:
-            self._run(self._core.service.reembed(action, ME))
+            self._run(self._core.reembed.reembed(action, ME))
         except (Conflict, NotFound):
             return False
         return True
@@ -214,7 +214,7 @@ class CoreMemory:
                 pass
 
     async def _save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult:
-        (result,) = await self._core.service.save([request], ME, idempotency_key=key)
+        (result,) = await self._core.entries.save([request], ME, idempotency_key=key)
         if isinstance(result, AgentctxError):
             raise result
         return result

@@ -24,7 +24,7 @@ async def test_leaps_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
             ids.append((await save(core, key=f"k{number}", content=f"fact {number}", wait="embedded")).id)
         await embedded(core)
         assert [
-            entry_id for entry_id in ids if (await core.service.get(entry_id, ME)).embedding != "done"
+            entry_id for entry_id in ids if (await core.entries.get(entry_id, ME)).embedding != "done"
         ] == []
         assert len(set(ids)) == len(ids)
         census = await core.storage.upkeep.census()
@@ -45,5 +45,5 @@ async def test_a_retry_put_off_before_the_clock_went_back_is_made_in_time(tmp_pa
         clock.now += 20 * DAY_MS  # the machine was suspended: the wait is over
         await save(core, "observation", session="s", content="wakes the queue", wait="embedded")
         await embedded(core)
-        assert (await core.service.get(saved.id, ME)).embedding == "done"
+        assert (await core.entries.get(saved.id, ME)).embedding == "done"
         await assert_sound(core.storage)

@@ -49,7 +49,7 @@ async def save_fruit(core: Core, wait: Literal["embedded"] | None = None) -> Non
 async def wait_for_stage(core: Core, stage: str) -> None:
     """Poll the stage: nothing announces a change."""
     async with asyncio.timeout(20):
-        while (await core.service.reembed_status(ME)).stage != stage:
+        while (await core.reembed.reembed_status(ME)).stage != stage:
             await core.storage.jobs.depth()
 
 
@@ -77,14 +77,14 @@ async def test_the_active_model_answers_while_the_next_one_is_built(tmp_path: Pa
         await wait_until_answering(core, "old")
         saved = await save(core, key="k", content="red apple", wait="embedded")
         assert saved.embedding == "done", "saves do not wait for the next model"
-        answer = await core.service.search(search("apple of what"), ME)
+        answer = await core.questions.search(search("apple of what"), ME)
         assert answer.degraded is None
         assert embedded_questions(old) == ["apple of what"]
         assert embedded_questions(new) == []
         assert (await core.storage.jobs.depth()).pending == 0
-        assert (await core.service.reembed_status(ME)).stage == "building"
+        assert (await core.reembed.reembed_status(ME)).stage == "building"
         with pytest.raises(Conflict, match="cannot answer yet"):
-            await core.service.reembed("switch", ME)
+            await core.reembed.reembed("switch", ME)
         new.release()
         await wait_for_stage(core, "ready")
         await assert_sound(core.storage)
@@ -99,29 +99,29 @@ async def test_switch_and_rollback_are_immediate_and_complete(tmp_path: Path) ->
         await save_fruit(core, wait="embedded")
         new.release()
         await wait_for_stage(core, "ready")
-        compared = (await core.service.reembed_status(ME)).comparison
+        compared = (await core.reembed.reembed_status(ME)).comparison
         assert compared is not None
         assert (compared.sampled, compared.self_retrieval) == (4, 1.0)
         assert compared.overlap == 1.0, "all four texts have the same three neighbours"
-        assert (await core.service.reembed("switch", ME)).stage == "kept"
-        await core.service.search(search("which lemon"), ME)
+        assert (await core.reembed.reembed("switch", ME)).stage == "kept"
+        await core.questions.search(search("which lemon"), ME)
         assert embedded_questions(new)[-1] == "which lemon"
         with pytest.raises(Conflict, match="already"):
-            await core.service.reembed("switch", ME)
+            await core.reembed.reembed("switch", ME)
         await save(core, key="later", content="orange orange", wait="embedded")
         kept = lanes_of(core).other
         assert kept is not None
         await wait_until_embedded(core, kept)
-        reply = await core.service.reembed("rollback", ME)
+        reply = await core.reembed.reembed("rollback", ME)
         assert reply.answering is not None
         assert reply.answering.model == "old"
-        answer = await core.service.search(search("orange orange"), ME)
+        answer = await core.questions.search(search("orange orange"), ME)
         assert embedded_questions(old)[-1] == "orange orange"
         assert answer.results[0].distance is not None, "the kept space embedded the later save, too"
         with pytest.raises(Conflict, match="answers already"):
-            await core.service.reembed("rollback", ME)
+            await core.reembed.reembed("rollback", ME)
         assert embedded_questions(old)[-1] == "orange orange"
-        reply = await core.service.reembed("switch", ME)
+        reply = await core.reembed.reembed("switch", ME)
         assert reply.answering is not None
         assert reply.answering.model == "new"
         await assert_sound(core.storage)
@@ -134,10 +134,10 @@ async def test_there_is_no_switch_to_a_model_that_cannot_be_reached_now(tmp_path
         await wait_for_stage(core, "ready")
         new.faults = [FakeFault.fails(Disposition.RETRY)]
         with pytest.raises(Conflict, match="cannot answer now"):
-            await core.service.reembed("switch", ME)
+            await core.reembed.reembed("switch", ME)
         assert lanes_of(core).leading.provider.model == "old"
         new.faults = []
-        await core.service.reembed("switch", ME)
+        await core.reembed.reembed("switch", ME)
 
 
 def models_in(reply: ReembedReply) -> list[str]:
@@ -149,7 +149,7 @@ async def moved_to_new(folder: Path) -> None:
     async with running_core(folder, old_model(), next_provider=new_model()) as core:
         await save_fruit(core)
         await wait_for_stage(core, "ready")
-        await core.service.reembed("switch", ME)
+        await core.reembed.reembed("switch", ME)
 
 
 async def test_a_start_with_the_old_model_drops_nothing(tmp_path: Path) -> None:
@@ -159,16 +159,16 @@ async def test_a_start_with_the_old_model_drops_nothing(tmp_path: Path) -> None:
     old = old_model()
     old.hold(queries=False)
     async with running_core(tmp_path, old) as core:
-        reply = await core.service.reembed_status(ME)
+        reply = await core.reembed.reembed_status(ME)
         assert models_in(reply) == ["old", "new"]
         assert "name fake new in [embedding] again and restart" in (reply.advice or "")
         with pytest.raises(Conflict, match="not active"):
-            await core.service.reembed("retire", ME)
+            await core.reembed.reembed("retire", ME)
         assert (await save(core, key="meanwhile", content="cherry", wait=None)).embedding == "pending"
         old.release()
         await wait_until_answering(core, "old")
-        assert (await core.service.search(search("orange"), ME)).degraded is None
-        assert (await core.service.reembed_status(ME)).stage == "kept"
+        assert (await core.questions.search(search("orange"), ME)).degraded is None
+        assert (await core.reembed.reembed_status(ME)).stage == "kept"
         await assert_sound(core.storage)
     again = new_model()
     async with running_core(tmp_path, again) as core:
@@ -177,9 +177,9 @@ async def test_a_start_with_the_old_model_drops_nothing(tmp_path: Path) -> None:
             "the rest was still there"
         )
         assert "`agentctx reembed --retire` drops the vectors of fake old" in (
-            (await core.service.reembed_status(ME)).advice or ""
+            (await core.reembed.reembed_status(ME)).advice or ""
         )
-        assert (await core.service.reembed("retire", ME)).stage == "off"
+        assert (await core.reembed.reembed("retire", ME)).stage == "off"
         await assert_sound(core.storage)
 
 
@@ -187,7 +187,7 @@ async def test_the_advice_works_in_every_state(tmp_path: Path) -> None:
     """Follow the advice literally, from a model beside the answering one to a single model."""
 
     async def advice(core: Core) -> str:
-        reply = await core.service.reembed_status(ME)
+        reply = await core.reembed.reembed_status(ME)
         assert len(models_in(reply)) == len(set(models_in(reply)))
         return reply.advice or ""
 
@@ -195,21 +195,21 @@ async def test_the_advice_works_in_every_state(tmp_path: Path) -> None:
         await save_fruit(core, wait="embedded")
         await wait_for_stage(core, "ready")
         assert "--switch" in await advice(core)
-        await core.service.reembed("switch", ME)
+        await core.reembed.reembed("switch", ME)
         assert "--rollback` returns to fake old" in await advice(core)
-        await core.service.reembed("rollback", ME)
+        await core.reembed.reembed("rollback", ME)
         assert "--switch` returns to it" in await advice(core)
-        await core.service.reembed("switch", ME)
-        await core.service.reembed("rollback", ME)
+        await core.reembed.reembed("switch", ME)
+        await core.reembed.reembed("rollback", ME)
         assert "--retire` drops the vectors of fake new" in await advice(core)
-        await core.service.reembed("retire", ME)
+        await core.reembed.reembed("retire", ME)
         assert "remove [embedding.next]" in await advice(core)
     async with running_core(tmp_path, old_model()) as core:
         await wait_until_answering(core, "old")
         assert await advice(core) == ""
     async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
         await wait_for_stage(core, "ready")
-        await core.service.reembed("switch", ME)
+        await core.reembed.reembed("switch", ME)
         assert "move the model of [embedding.next] into [embedding]" in await advice(core)
     async with running_core(tmp_path, new_model()) as core:
         await wait_until_answering(core, "new")
@@ -220,7 +220,7 @@ async def test_the_advice_works_in_every_state(tmp_path: Path) -> None:
         assert lane is not None
         await lane.keeper.served()
         assert "--switch` returns to it" in await advice(core)
-        reply = await core.service.reembed("switch", ME)
+        reply = await core.reembed.reembed("switch", ME)
         assert reply.answering is not None
         assert reply.answering.model == "old"
         await assert_sound(core.storage)
@@ -233,9 +233,9 @@ async def test_several_former_models_are_named_and_dropped_together(tmp_path: Pa
             await wait_until_answering(core, model)
     async with running_core(tmp_path, FakeProvider(model="third")) as core:
         await wait_until_answering(core, "third")
-        reply = await core.service.reembed_status(ME)
+        reply = await core.reembed.reembed_status(ME)
         assert models_in(reply) == ["third", "new", "old"]
-        assert models_in(await core.service.reembed("retire", ME)) == ["third"]
+        assert models_in(await core.reembed.reembed("retire", ME)) == ["third"]
         await assert_sound(core.storage)
 
 
@@ -243,21 +243,21 @@ async def test_a_switch_survives_a_restart_with_either_config(tmp_path: Path) ->
     async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
         await save_fruit(core)
         await wait_for_stage(core, "ready")
-        await core.service.reembed("switch", ME)
+        await core.reembed.reembed("switch", ME)
         switched = lanes_of(core).leading.space
     async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
         await wait_until_answering(core, "new")
         assert lanes_of(core).leading.space == switched
-        assert "move the model" in ((await core.service.reembed_status(ME)).advice or "")
+        assert "move the model" in ((await core.reembed.reembed_status(ME)).advice or "")
     provider = new_model()
     async with running_core(tmp_path, provider) as core:
         await wait_until_answering(core, "new")
         assert lanes_of(core).leading.space == switched
         assert len(provider.calls) == 1, "only the canary was sent: nothing is embedded again"
-        assert (await core.service.reembed_status(ME)).stage == "kept"
+        assert (await core.reembed.reembed_status(ME)).stage == "kept"
         with pytest.raises(NotFound):
-            await core.service.reembed("rollback", ME)
-        assert (await core.service.reembed("retire", ME)).stage == "off"
+            await core.reembed.reembed("rollback", ME)
+        assert (await core.reembed.reembed("retire", ME)).stage == "off"
         await assert_sound(core.storage)
 
 
@@ -266,9 +266,9 @@ async def test_a_retired_model_is_not_built_again(tmp_path: Path) -> None:
         await save_fruit(core)
         await wait_for_stage(core, "ready")
         with pytest.raises(NotFound):
-            await core.service.reembed("retire", ME)
-        await core.service.reembed("switch", ME)
-        assert (await core.service.reembed("retire", ME)).stage == "off"
+            await core.reembed.reembed("retire", ME)
+        await core.reembed.reembed("switch", ME)
+        assert (await core.reembed.reembed("retire", ME)).stage == "off"
         assert (await save(core, key="later", content="text", wait="embedded")).embedding == "done"
         await assert_sound(core.storage)
     old = old_model()
@@ -283,15 +283,15 @@ async def test_a_failing_next_model_does_not_affect_the_active_one(tmp_path: Pat
     async with running_core(tmp_path, old_model(), next_provider=new) as core:
         await wait_until_answering(core, "old")
         assert (await save(core, key="k", content="red apple", wait="embedded")).embedding == "done"
-        assert (await core.service.search(search("apple"), ME)).degraded is None
-        assert core.service.degraded() == {}
+        assert (await core.questions.search(search("apple"), ME)).degraded is None
+        assert core.status.degraded() == {}
 
 
 async def test_auto_switches_when_everything_is_embedded(tmp_path: Path) -> None:
     async with running_core(tmp_path, old_model(), next_provider=new_model(), embedding=AUTO) as core:
         await save_fruit(core)
         await wait_until_answering(core, "new")
-        assert (await core.service.reembed_status(ME)).stage == "kept"
+        assert (await core.reembed.reembed_status(ME)).stage == "kept"
 
 
 async def test_auto_does_not_switch_to_a_model_that_cannot_find_its_texts(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ async def test_auto_does_not_switch_to_a_model_that_cannot_find_its_texts(tmp_pa
     ) as core:
         await save_fruit(core)
         await wait_for_stage(core, "ready")
-        compared = (await core.service.reembed_status(ME)).comparison
+        compared = (await core.reembed.reembed_status(ME)).comparison
         assert compared is not None
         assert compared.self_retrieval < 0.8
         assert lanes_of(core).leading.provider.model == "old"
@@ -326,11 +326,11 @@ async def test_an_expensive_model_waits_for_approval(tmp_path: Path) -> None:
         lane.spending = Spending(Price(1_000_000.0, "dear"), clock=lambda: 0)
         await wait_for_stage(core, "held")
         assert len(new.calls) == 1, "only the canary was sent"
-        reply = await core.service.reembed_status(ME)
+        reply = await core.reembed.reembed_status(ME)
         assert reply.cost is not None
         assert reply.cost.usd is not None
         assert reply.cost.usd > reply.cost.confirm_usd
-        await core.service.reembed("approve", ME)
+        await core.reembed.reembed("approve", ME)
         await wait_for_stage(core, "ready")
         (space,) = await lanes_of(core).beside()
         assert space.approved
@@ -345,7 +345,7 @@ async def test_a_silently_changed_active_model_leaves_the_next_one_alone(tmp_pat
     changed, new = ChangedProvider(), new_model()
     changed.hold(queries=False)
     async with running_core(tmp_path, changed, next_provider=new) as core:
-        assert (await core.service.search(search("apple"), ME)).degraded is not None
+        assert (await core.questions.search(search("apple"), ME)).degraded is not None
         changed.release()
         await wait_until_answering(core, "bag-of-words")
         assert lanes_of(core).leading.space != before
@@ -354,7 +354,7 @@ async def test_a_silently_changed_active_model_leaves_the_next_one_alone(tmp_pat
         assert beside is not None
         assert other.space == beside.space
         assert all(call.texts[0].startswith("agentctx") for call in new.calls if not call.query)
-        answer = await core.service.search(search("red apple"), ME)
+        answer = await core.questions.search(search("red apple"), ME)
         assert answer.results[0].distance is not None
         assert answer.results[0].distance < 0.5
         await assert_sound(core.storage)
@@ -372,14 +372,14 @@ async def test_questions_during_switches_search_the_space_of_their_model(tmp_pat
 
         async def ask_repeatedly() -> None:
             for number in range(60):
-                await core.service.search(search(f"red apple {number}"), ME)
+                await core.questions.search(search(f"red apple {number}"), ME)
 
         asking = [asyncio.create_task(ask_repeatedly()) for _ in range(4)]
         while not all(task.done() for task in asking):
             with suppress(Conflict):
-                await core.service.reembed("rollback", ME)
+                await core.reembed.reembed("rollback", ME)
             with suppress(Conflict):
-                await core.service.reembed("switch", ME)
+                await core.reembed.reembed("switch", ME)
             await core.storage.jobs.depth()
         await asyncio.gather(*asking)
         assert {space for _, space in asked} == set(own.values()), "both models answered"

@@ -51,7 +51,7 @@ async def test_entries_saved_before_the_model_answered_are_embedded(tmp_path: Pa
         assert core.lanes.leading.keeper.state == "starting"
         provider.release()
         await embedded(core)
-        assert (await core.service.get(saved.id, ME)).embedding == "done"
+        assert (await core.entries.get(saved.id, ME)).embedding == "done"
         await assert_sound(core.storage)
 
 
@@ -61,7 +61,7 @@ async def test_switching_embedding_on_embeds_existing_entries(tmp_path: Path) ->
         assert saved.embedding == "off"
     async with running_core(tmp_path, FakeProvider()) as core:
         await embedded(core)
-        assert (await core.service.get(saved.id, ME)).embedding == "done"
+        assert (await core.entries.get(saved.id, ME)).embedding == "done"
         await assert_sound(core.storage)
 
 
@@ -72,13 +72,13 @@ async def test_another_model_reembeds_everything_before_it_is_searched(tmp_path:
     provider = FakeProvider(model="two", dimension=16)
     provider.hold(queries=False)
     async with running_core(tmp_path, provider) as core:
-        answer = await core.service.search(search("red"), ME)
+        answer = await core.questions.search(search("red"), ME)
         assert len(answer.results) == 1
         assert answer.degraded == "the model has not answered yet"
         provider.release()
         new = await wait_until_served(core)
         assert new != old
-        answer = await core.service.search(search("red"), ME)
+        answer = await core.questions.search(search("red"), ME)
         assert answer.degraded is None
         assert answer.results[0].distance is not None
         await assert_sound(core.storage)
@@ -102,7 +102,7 @@ async def test_a_silently_changed_model_gets_a_new_space(tmp_path: Path) -> None
     async with running_core(tmp_path, ChangedProvider()) as core:
         new = await wait_until_served(core)
         assert new != old
-        answer = await core.service.search(search("red apple"), ME)
+        answer = await core.questions.search(search("red apple"), ME)
         assert answer.results[0].distance is not None
         assert answer.results[0].distance < 0.5, "question and passage come from the same model"
         await assert_sound(core.storage)

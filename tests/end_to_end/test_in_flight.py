@@ -23,10 +23,10 @@ async def test_a_replaced_entry_never_shows_its_old_vector(tmp_path: Path) -> No
         await save(core, key="fruit", content="steel hammer")
         provider.release()
         await embedded(core)
-        near = await core.service.search(search("red apple", order="distance"), ME)
+        near = await core.questions.search(search("red apple", order="distance"), ME)
         (hit,) = near.results
         assert (hit.id, hit.content) == (saved.id, "steel hammer")
-        exact = await core.service.search(search("fruit steel hammer", order="distance"), ME)
+        exact = await core.questions.search(search("fruit steel hammer", order="distance"), ME)
         assert exact.results[0].distance == pytest.approx(0, abs=1e-5)
         assert hit.distance is not None
         assert hit.distance > 0.5, "the vector of the old text would be near"
@@ -43,13 +43,13 @@ async def test_a_deleted_entry_never_shows_its_vector(tmp_path: Path) -> None:
         gone = await save(core, key="fruit", content="red apple")
         kept = await save(core, key="tool", content="steel hammer")
         await provider.wait_until_held()
-        await core.service.forget(gone.id, ME)
+        await core.forgetting.forget(gone.id, ME)
         provider.release()
         await embedded(core)
-        reply = await core.service.search(search("red apple"), ME)
+        reply = await core.questions.search(search("red apple"), ME)
         assert [hit.id for hit in reply.results] == [kept.id]
         with pytest.raises(NotFound):
-            await core.service.get(gone.id, ME)
+            await core.entries.get(gone.id, ME)
         census = await core.storage.upkeep.census()
         assert (census.vectors, census.violations) == (1, 0)
 
@@ -64,18 +64,18 @@ async def test_only_the_rejected_text_is_buried_listed_and_retried(tmp_path: Pat
             await save(core, key=f"k{number}", content=f"text {number}")
         bad = await save(core, key="bad", content="poison text")
         await embedded(core)
-        queue = await core.service.queue(ME)
+        queue = await core.status.queue(ME)
         assert (queue.pending, queue.buried) == (0, 1)
         (job,) = queue.buried_jobs
         assert (job.entry, job.collection) == (bad.id, "knowledge")
         assert "failed on request" in job.reason
         assert (await core.storage.upkeep.census()).vectors == 9
-        words = await core.service.search(search("poison"), ME)
+        words = await core.questions.search(search("poison"), ME)
         assert words.results[0].id == bad.id, "what cannot be embedded is found by its words"
         provider.faults.clear()
-        assert (await core.service.retry(ME)).retried == 1
+        assert (await core.status.retry(ME)).retried == 1
         await embedded(core)
-        assert (await core.service.get(bad.id, ME)).embedding == "done"
+        assert (await core.entries.get(bad.id, ME)).embedding == "done"
         await assert_sound(core.storage)
 
 

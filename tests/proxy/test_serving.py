@@ -16,7 +16,6 @@ from agentctx.model_adapters.dialects.registry import find_dialect
 from agentctx.model_adapters.scope import Scope
 from agentctx.proxy.serving import Injectors, open_proxy
 from agentctx.service.base import Peer
-from agentctx.service.guard import guarded
 from agentctx.telemetry.base import NO_TELEMETRY
 from agentctx.wire import EditRequest, RevokeRequest
 from tests.access.peers import access_control, grant
@@ -50,7 +49,7 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
     async with running_core(
         tmp_path / "data", None, screening={"mode": "quarantine"}, injection={"eagerness": "eager"}
     ) as core:
-        injectors = Injectors(core.service, Settings(), NO_TELEMETRY)
+        injectors = Injectors(core.questions.context, Settings(), NO_TELEMETRY)
         core.storage.entries.on_erased(injectors.forget)
         yield Machine(core, injectors)
 
@@ -59,7 +58,7 @@ async def test_a_block_of_a_revoked_source_is_not_given_again(machine: Machine) 
     await save(machine.core, "observation", session="s", agent="bad", content="the whale is green")
     assert "whale is green" in await machine.given("the green whale?")
     assert "whale is green" in await machine.given("the green whale?", "and then?")
-    await machine.core.service.revoke(RevokeRequest(agent="bad"), ME)
+    await machine.core.revocations.revoke(RevokeRequest(agent="bad"), ME)
     assert "whale is green" not in await machine.given("the green whale?", "and then?", "and now?")
 
 
@@ -67,7 +66,7 @@ async def test_nor_is_content_derived_from_it(machine: Machine) -> None:
     page = await save(machine.core, "observation", session="s", agent="bad", content="a page on krill")
     await save(machine.core, "observation", session="s", content="the whale is green", derived_from=[page.id])
     assert "whale is green" in await machine.given("the green whale?")
-    await machine.core.service.revoke(RevokeRequest(agent="bad"), ME)
+    await machine.core.revocations.revoke(RevokeRequest(agent="bad"), ME)
     assert "whale is green" not in await machine.given("the green whale?", "and now?")
 
 
@@ -76,7 +75,7 @@ async def test_nor_is_an_entry_whose_next_version_is_in_quarantine(machine: Mach
     entry = await save(machine.core, key="whale", content="the whale is green", category="fact")
     assert "whale is green" in await machine.given("the green whale?")
     if how == "edit":
-        await machine.core.service.edit(entry.id, EditRequest(content=ORDER), ME)
+        await machine.core.entries.edit(entry.id, EditRequest(content=ORDER), ME)
     else:
         assert (await save(machine.core, key="whale", content=ORDER, category="fact")).quarantined
     assert "whale is green" not in await machine.given("the green whale?", "and now?")
@@ -97,12 +96,13 @@ async def test_after_a_change_of_grants_only_admins_keep_their_blocks(
         {"embedding": {"provider": "none"}, "injection": {"eagerness": "eager"}}
     )
     async with running_core(tmp_path, None, settings=settings) as core:
-        service = guarded(core.service, core.access_context(access))
+        guard = core.guard(access)
         async with open_proxy(
             settings,
-            service,
             access,
             NO_TELEMETRY,
+            context=guard(core.questions.context),
+            save=guard(core.entries.save),
             on_erased=core.storage.entries.on_erased,
             refusals=core.refusals,
             receipts=core.receipts,

@@ -34,13 +34,13 @@ async def test_search_and_hooks_find_it_while_the_queue_is_busy(tmp_path: Path) 
     async with running_core(tmp_path, provider) as core:
         turns = [f"turn {number}: the server clock is {number} seconds late" for number in range(60)]
         requests = [SaveRequest(collection="observation", session="s", content=turn) for turn in turns]
-        await core.service.save(requests, ME)
+        await core.entries.save(requests, ME)
         await embedded(core)
         provider.hold(queries=False)
         saved = await save(core, key="tls", content=f"{word} means that the clock is wrong.")
-        found = await core.service.search(SearchRequest(query=word, limit=5), ME)
-        nearest = await core.service.search(SearchRequest(query=word, limit=5, order="distance"), ME)
-        given = await core.service.context(
+        found = await core.questions.search(SearchRequest(query=word, limit=5), ME)
+        nearest = await core.questions.search(SearchRequest(query=word, limit=5, order="distance"), ME)
+        given = await core.questions.context(
             ContextRequest(query=f"why {word}?", position="tail", conversation="c"), ME
         )
         provider.release()

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctx.errors import AgentctxError
-from agentctx.service.base import Examination, Listing, Peer, Readable, every_namespace
-from agentctx.storage.audit import AuditQuery
-from agentctx.storage.entries import ExportSelection
+from agentctx.service.base import Peer, Readable, every_namespace
 from agentctx.storage.injections import Visible, everything
 from agentctx.wire import (
     ActivityStatus,
@@ -160,8 +158,8 @@ class RecordingService:
         self._record("get", peer, entry_id, version=version)
         return ENTRY
 
-    async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:
-        self._record("list", peer, wanted)
+    async def list_entries(self, peer: Peer, **wanted: Any) -> EntryPage:
+        self._record("list", peer, **wanted)
         return EntryPage(entries=[ENTRY], next=None)
 
     async def versions(
@@ -218,9 +216,9 @@ class RecordingService:
 
     async def injections(
         self,
-        limit: int,
         peer: Peer,
         *,
+        limit: int = 20,
         visible: Visible = everything,
     ) -> InjectionList:
         self._record("injections", peer, limit)
@@ -262,10 +260,8 @@ class RecordingService:
         self._record("drain", peer, request)
         return QUEUE
 
-    async def export(
-        self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
-    ) -> ExportReply:
-        self._record("export", peer, selection, cursor, limit)
+    async def export(self, peer: Peer, **wanted: Any) -> ExportReply:
+        self._record("export", peer, **wanted)
         return ExportReply(entries=[], next=None)
 
     async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
@@ -284,8 +280,8 @@ class RecordingService:
         self._record("backup", peer, request)
         return BACKUP
 
-    async def audit(self, wanted: AuditQuery, peer: Peer) -> AuditPage:
-        self._record("audit", peer, wanted)
+    async def audit(self, peer: Peer, **wanted: Any) -> AuditPage:
+        self._record("audit", peer, **wanted)
         return AuditPage(events=[])
 
     async def verify_audit(self, request: AuditVerifyRequest, peer: Peer) -> AuditVerdict:
@@ -306,12 +302,12 @@ class RecordingService:
     def degraded(self) -> dict[str, str]:
         return self.degradations
 
-    async def doctor(self, wanted: Examination, peer: Peer) -> DoctorReply:
-        self._record("doctor", peer, wanted)
+    async def doctor(self, peer: Peer, **wanted: Any) -> DoctorReply:
+        self._record("doctor", peer, **wanted)
         return DOCTOR
 
-    async def doctor_fix(self, wanted: Examination, peer: Peer) -> DoctorReply:
-        self._record("doctor_fix", peer, wanted)
+    async def doctor_fix(self, peer: Peer, **wanted: Any) -> DoctorReply:
+        self._record("doctor_fix", peer, **wanted)
         return DOCTOR
 
     def not_ready(self) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import inspect
 import json
 import os
 import socket
@@ -13,16 +14,23 @@ import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import httpx
 from starlette.types import ASGIApp
 
+from agentctx.access.control import AccessControl
 from agentctx.access.quotas import Quotas
 from agentctx.config.schema import LimitSettings, ServerSettings, Settings
 from agentctx.server.app import Application, create_app
 from agentctx.server.http_server import HttpServer
-from agentctx.service.base import Service
+from agentctx.server.routes import Services
+from agentctx.service.audit import AuditTrail
+from agentctx.service.audit_notes import AuditNote
+from agentctx.service.base import Peer
+from agentctx.service.guard import Guard
+from agentctx.service.guard_rules import AccessContext
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from tests.server.recording import RecordingService
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -98,22 +106,59 @@ def parse_reply(raw: bytes) -> Reply:
     return Reply(int(status_line.split(" ")[1]), headers, json.loads(body))
 
 
-class ForwardingService:
-    """Forwards to a service, so that one app, which is slow to create, serves many tests."""
+_KINDS = get_type_hints(Services)
+_DECLARED = {method.__name__: method for method in Services(**_KINDS).operations()}
 
-    target: RecordingService
+
+class ForwardingService:
+    """Stands for all services so that one app, which is slow to create, serves many tests."""
+
+    def __init__(self, target: RecordingService | None = None) -> None:
+        self.target = target or RecordingService()
 
     def __getattr__(self, name: str) -> Any:
         def forward(*args: Any, **given: Any) -> Any:
             return getattr(self.target, name)(*args, **given)
 
+        if declared := _DECLARED.get(name):
+            functools.update_wrapper(forward, declared)
+            _, *parameters = inspect.signature(declared).parameters.values()
+            vars(forward)["__signature__"] = inspect.Signature(parameters)
         return forward
+
+    def services(self) -> Services:
+        return Services(**dict.fromkeys(_KINDS, cast("Any", self)))
+
+
+class NoTrail:
+    """Records no call."""
+
+    async def record(self, peer: Peer, note: AuditNote) -> None: ...
+
+
+async def nothing(_: str) -> None:
+    """No id names anything."""
+
+
+def recorded_app(
+    service: RecordingService | ForwardingService,
+    settings: Settings | None = None,
+    telemetry: Telemetry = NO_TELEMETRY,
+    context: AccessContext | None = None,
+    **options: Any,
+) -> Application:
+    """Return the application over a double. `context`: the grants; by default the daemon's own."""
+    settings = settings or Settings()
+    context = context or AccessContext(AccessControl(settings.access), nothing, nothing)
+    guard = Guard(context, cast("AuditTrail", NoTrail()))
+    service = service if isinstance(service, ForwardingService) else ForwardingService(service)
+    return create_app(service.services(), guard, settings, telemetry, **options)
 
 
 @functools.cache
 def _app(limits: LimitSettings) -> tuple[Application, ForwardingService]:
     service = ForwardingService()
-    return create_app(cast("Service", service), Settings(limits=limits)), service
+    return recorded_app(service, Settings(limits=limits)), service
 
 
 @contextlib.asynccontextmanager

@@ -5,10 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agentctx.config.schema import Settings
-from agentctx.server.app import create_app
 from tests.server.recording import RecordingService
-from tests.server.running import running
+from tests.server.running import recorded_app, running
 
 ROUTES = {
     ("get", "/v1/entries"),
@@ -48,7 +46,7 @@ ROUTES = {
 
 @pytest.fixture(scope="module")
 def openapi() -> dict[str, Any]:
-    return create_app(RecordingService(), Settings()).openapi()
+    return recorded_app(RecordingService()).openapi()
 
 
 def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:

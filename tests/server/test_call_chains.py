@@ -18,7 +18,6 @@ import pytest
 from agentctx.config.schema import Settings
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.server.app import create_app
-from agentctx.service.guard import guarded
 from agentctx.sqlite.driver import open_connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
@@ -102,7 +101,7 @@ async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
     loop.set_task_factory(chains.make_task)
     async with running_core(tmp_path, FakeProvider()) as core:
         access = access_control(grant("write", "default", uid=ME.uid))
-        app = create_app(guarded(core.service, core.access_context(access)), Settings(), access=access)
+        app = create_app(core, core.guard(access), Settings())
         async with client_of(app, ME) as http:
             entry = {"collection": "knowledge", "key": "whale", "content": "the whale is green"}
             assert (await http.post("/v1/entries", json=entry)).status_code == 201
@@ -117,7 +116,7 @@ async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
 @pytest.mark.parametrize(
     ("handler", "function", "statement"),
     [
-        ("OperationHandlers.save", "insert_version", "INSERT INTO entries"),
+        ("SaveHandlers.save", "insert_version", "INSERT INTO entries"),
         ("handler_of.<locals>.handle", "by_words", "SELECT chunks.id, e.id"),
         ("handler_of.<locals>.handle", "by_vector", "SELECT"),
     ],

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.service.base import Examination
 from tests.server.running import running
 
 
@@ -15,9 +14,9 @@ async def test_filters_are_passed_on(method: str, path: str, called: str) -> Non
         await daemon.http.request(method, f"{path}?only=queue&only=rag.settings&offline=true")
     assert reply.status_code == 200
     assert reply.json()["checks"][0]["id"] == "database.opens"
-    assert [(name, args) for name, args, _ in daemon.service.calls] == [
-        (called, (Examination(),)),
-        (called, (Examination(only=("queue", "rag.settings"), offline=True),)),
+    assert [(name, wanted) for name, _, wanted in daemon.service.calls] == [
+        (called, {"only": None, "offline": False}),
+        (called, {"only": ["queue", "rag.settings"], "offline": True}),
     ]
 
 

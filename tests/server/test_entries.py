@@ -8,7 +8,6 @@ import pytest
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, StorageFull, VersionConflict
-from agentctx.service.base import Listing
 from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest, SaveResult
 from tests.server.recording import RecordingService
 from tests.server.running import running
@@ -124,22 +123,31 @@ async def test_lists_accept_defaults_and_every_filter() -> None:
         assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
         query = "agent=a&category=rule&tag=x&tag=y&since=7d&until=1d&key=k"
         assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
-    assert [args for _, args, _ in daemon.service.calls] == [
-        (Listing(namespace="default", limit=50),),
-        (Listing(namespace="n", collections=["knowledge", "learning"], session="s", limit=500, cursor="c"),),
-        (Listing(namespace="default", key_prefix="/d/", with_content=False, limit=1000),),
-        (
-            Listing(
-                namespace="default",
-                agent="a",
-                category="rule",
-                tags=("x", "y"),
-                since="7d",
-                until="1d",
-                key="k",
-                limit=50,
-            ),
-        ),
+    defaults = {"namespace": "default", "limit": 50, "content": True, "withdrawn": False, "marked": False}
+    given = [
+        {name: value for name, value in wanted.items() if value is not None}
+        for _, _, wanted in daemon.service.calls
+    ]
+    assert given == [
+        defaults,
+        {
+            **defaults,
+            "namespace": "n",
+            "collection": ["knowledge", "learning"],
+            "session": "s",
+            "limit": 500,
+            "cursor": "c",
+        },
+        {**defaults, "key_prefix": "/d/", "content": False, "limit": 1000},
+        {
+            **defaults,
+            "agent": "a",
+            "category": "rule",
+            "tag": ["x", "y"],
+            "since": "7d",
+            "until": "1d",
+            "key": "k",
+        },
     ]
 
 

@@ -7,22 +7,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 
 from agentctx.access.quotas import Quotas, Usage
 from agentctx.config.access import QuotaSettings
-from agentctx.config.schema import Settings
-from agentctx.server.app import create_app
 from agentctx.server.quota_gate import CACHED_S, QuotaGate
-from agentctx.service.base import Peer, Service
+from agentctx.service.base import Peer
+from agentctx.service.guard_rules import AccessContext
 from agentctx.wire import EditRequest, OutcomeRequest
 from tests.access.peers import PEERS, access_control, client_of
 from tests.running_core import ME, running_core, save
 from tests.server.recording import RecordingService
-from tests.server.running import parse_reply, read_reply, read_to_end, running
+from tests.server.running import nothing, parse_reply, read_reply, read_to_end, recorded_app, running
 
 ENTRY = {"collection": "knowledge", "key": "k", "content": "text"}
 MIB = 1024 * 1024
@@ -45,6 +44,11 @@ class GateWorld:
 Open = Callable[[str], Any]
 
 
+async def in_default(_: str) -> str:
+    """Every entry is in the namespace that the users may use."""
+    return "default"
+
+
 @asynccontextmanager
 async def gated(world: GateWorld, **settings: Any) -> AsyncIterator[Open]:
     """Yield a function that opens a client for one of `PEERS`."""
@@ -56,8 +60,9 @@ async def gated(world: GateWorld, **settings: Any) -> AsyncIterator[Open]:
         refused=world.refused.append,
     )
     gate = partial(QuotaGate, quotas=quotas, access=access, usage=world.usage_of, clock=lambda: world.now)
-    service = cast("Service", RecordingService())
-    app = create_app(service, Settings(), access=access, quota_gate=gate)
+    app = recorded_app(
+        RecordingService(), context=AccessContext(access, in_default, nothing), quota_gate=gate
+    )
     yield lambda who: client_of(app, PEERS[who])
 
 
@@ -182,10 +187,10 @@ async def test_an_edited_entry_counts_for_the_user_who_edited_it(tmp_path: Path)
     other = Peer(pid=1, uid=ME.uid + 1, gid=1)
     async with running_core(tmp_path, None) as core:
         entry = await save(core, key="a", content="x" * 200)
-        await core.service.edit(entry.id, EditRequest(content="y" * 300), other)
+        await core.entries.edit(entry.id, EditRequest(content="y" * 300), other)
         assert await core.storage.usage.of(other.uid) == Usage(300, 0)
         learning = await save(core, "learning", trigger="it fails", fix="again")
-        await core.service.outcome(learning.id, OutcomeRequest(success=True), other)
+        await core.entries.outcome(learning.id, OutcomeRequest(success=True), other)
         assert await core.storage.usage.of(other.uid) == Usage(300, 0), "counting an outcome stores no text"
 
 

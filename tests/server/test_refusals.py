@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
+from tests.access.peers import access_control
 from tests.amount import some
 from tests.redaction.secrets import KINDS, planted
 from tests.running_core import running_core
@@ -25,7 +26,7 @@ async def daemon(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
     folder = tmp_path_factory.mktemp("daemon")
     async with (
         running_core(folder, None) as core,
-        running(asgi=create_app(core.service, Settings(), core.telemetry)) as daemon,
+        running(asgi=create_app(core, core.guard(access_control()), Settings(), core.telemetry)) as daemon,
     ):
         yield daemon
 

@@ -5,13 +5,11 @@ import structlog
 from structlog.testing import capture_logs
 
 from agentctx import __version__
-from agentctx.config.schema import Settings
 from agentctx.errors import NotFound
-from agentctx.server.app import create_app
 from agentctx.telemetry.metrics import REQUESTS
 from agentctx.telemetry.recorder import Recorder
 from tests.server.recording import RecordingService
-from tests.server.running import parse_reply, running
+from tests.server.running import parse_reply, recorded_app, running
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/status", "/v1/entries?x=1", "/nowhere", "/v1/entries/%00"])
@@ -44,7 +42,7 @@ async def test_errors_of_single_entries_and_of_the_http_parser_have_the_request_
 
 async def test_requests_are_counted_by_route_and_status_except_probes() -> None:
     recorder = Recorder()
-    app = create_app(RecordingService(), Settings(), recorder)
+    app = recorded_app(RecordingService(), telemetry=recorder)
     async with running(asgi=app) as daemon:
         for path in ("/healthz", "/readyz", "/metrics", "/v1/status", "/v1/entries/a", "/nowhere"):
             await daemon.http.get(path)
@@ -57,7 +55,7 @@ async def test_requests_are_counted_by_route_and_status_except_probes() -> None:
 
 async def test_a_crash_is_counted_as_a_server_error() -> None:
     recorder = Recorder()
-    app = create_app(RecordingService(error=KeyError("secret")), Settings(), recorder)
+    app = recorded_app(RecordingService(error=KeyError("secret")), telemetry=recorder)
     with capture_logs():
         async with running(asgi=app) as daemon:
             await daemon.http.get("/v1/status")

@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import QueryParams
 
-from agentctx.config.schema import Settings
 from agentctx.errors import InvalidInput
-from agentctx.server.app import create_app
 from agentctx.server.strict_route import StrictRoute, check_query
 from tests.server.recording import RecordingService
+from tests.server.running import recorded_app
 
 REPEATABLE = {"limit": False, "collection": True}
 
@@ -39,7 +38,7 @@ def test_the_hint_lists_the_known_parameters() -> None:
 
 
 def test_routes_are_analysed_only_when_needed() -> None:
-    app = create_app(RecordingService(), Settings())
+    app = recorded_app(RecordingService())
     routes = [route for route in app.routes if isinstance(route, StrictRoute)]
     assert routes
     assert not any("parameters" in vars(route) for route in routes)

@@ -11,8 +11,6 @@ from agentctx.cli.export_format import entry_line, read_entry
 from agentctx.cli.undo import decide, fields_to_restore
 from agentctx.daemon.build import Core
 from agentctx.errors import AgentctxError, VersionConflict
-from agentctx.service.base import Listing
-from agentctx.storage.entries import ExportSelection
 from agentctx.times import format_time
 from agentctx.wire import (
     EditRequest,
@@ -148,14 +146,14 @@ class History:
             **({"clear": ["ttl"]} if clears else {name: list(value) if name == "tags" else value}),
             if_version=len(known.versions),
         )
-        result = await self.core.service.edit(known.id, request, ME)
+        result = await self.core.entries.edit(known.id, request, ME)
         expires = changes.expires if name == "ttl" else live.expires
         changed = known.follow(replace(live, **{name: value, "at": self.clock.now, "expires": expires}))
         assert result.version == len(known.versions)
         if changed:
             stale = replace(request, if_version=result.version - 1)
             try:
-                await self.core.service.edit(known.id, stale, ME)
+                await self.core.entries.edit(known.id, stale, ME)
             except VersionConflict:
                 return
             raise AssertionError("a stale edit was accepted")
@@ -168,12 +166,12 @@ class History:
                 continue
             step = decide(each, format_time(since))
             if step.action == "forget":
-                await self.core.service.forget(step.id, ME, if_version=step.version)
+                await self.core.forgetting.forget(step.id, ME, if_version=step.version)
             elif step.action == "revert":
                 earlier = next(version for version in each.versions if version.version == step.to_version)
                 fields = fields_to_restore(each.entry, earlier, now=self.clock.now)
                 request = EditRequest(**{**fields, "if_version": step.version})  # type: ignore[arg-type] # names of fields
-                await self.core.service.edit(step.id, request, ME)
+                await self.core.entries.edit(step.id, request, ME)
         for key, known in list(self.entries.items()):
             if known.created >= since:
                 del self.entries[key]
@@ -191,7 +189,7 @@ class History:
     async def revoke(self) -> None:
         agent = self.dice.choice(AGENTS)
         self.done.append(agent)
-        await self.core.service.revoke(RevokeRequest(namespace=self.namespace, agent=agent), ME)
+        await self.core.revocations.revoke(RevokeRequest(namespace=self.namespace, agent=agent), ME)
         for known in self.entries.values():
             known.held |= any(
                 state.agent == agent and state.content == known.live.content for state in known.versions
@@ -202,20 +200,20 @@ class History:
     async def release(self) -> None:
         if (known := self._known()) is None or not known.held:
             return
-        await self.core.service.release(known.id, ME)
+        await self.core.revocations.release(known.id, ME)
         known.held = False
         await self.core.settler.settle()
 
     async def forget(self) -> None:
         if known := self._known():
-            await self.core.service.forget(known.id, ME)
+            await self.core.forgetting.forget(known.id, ME)
             self.entries = {key: each for key, each in self.entries.items() if each is not known}
 
     async def move(self) -> None:
         """Export, and import on the other machine, where what is newer wins."""
         for each in await self._exported():
             versions = read_entry(entry_line(each))
-            for result in await self.there.service.import_entries(ImportRequest(entries=versions), ME):
+            for result in await self.there.transfer.import_entries(ImportRequest(entries=versions), ME):
                 assert not isinstance(result, AgentctxError), result
         for key, known in self.entries.items():
             for state in known.versions:
@@ -227,8 +225,7 @@ class History:
                     self.copies[key] = (copy, held or known.held)
 
     async def _exported(self) -> list[ExportedEntry]:
-        selection = ExportSelection(namespaces=(self.namespace,), with_history=True)
-        reply = await self.core.service.export(selection, ME, cursor=None, limit=100)
+        reply = await self.core.transfer.export(ME, namespace=[self.namespace], history=True)
         return list(reply.entries)
 
     async def compare(self) -> None:
@@ -240,7 +237,7 @@ class History:
             assert _of(view) == (*_shown(known.live), known.live.agent)
             assert (view.quarantined is not None) == known.held
         question = SearchRequest(query="tea", namespace=self.namespace, collections=["knowledge"])
-        found = {each.id for each in (await self.core.service.search(question, ME)).results}
+        found = {each.id for each in (await self.core.questions.search(question, ME)).results}
         assert found == {known.id for known in self.entries.values() if not known.held}
         copies = await self._walk(self.there)
         assert {key: (_of(view)[:3], view.quarantined is not None) for key, view in copies.items()} == {
@@ -249,7 +246,7 @@ class History:
 
     async def compare_histories(self) -> None:
         for known in self.entries.values():
-            page = await self.core.service.versions(known.id, ME, limit=100)
+            page = await self.core.entries.versions(known.id, ME, limit=100)
             stored = [_of(version) for version in reversed(page.versions)]
             assert stored == [(*_shown(state), state.agent) for state in known.versions]
 
@@ -258,8 +255,7 @@ class History:
         found: dict[str, EntryView] = {}
         cursor = None
         while True:
-            wanted = Listing(namespace=self.namespace, limit=1, cursor=cursor)
-            page = await core.service.list_entries(wanted, ME)
+            page = await core.entries.list_entries(ME, namespace=self.namespace, limit=1, cursor=cursor)
             for entry in page.entries:
                 assert str(entry.key) not in found, "shown twice"
                 found[str(entry.key)] = entry
@@ -286,12 +282,12 @@ async def learn(core: Core, clock: ManualClock, dice: Random, namespace: str) ->
             result = await save(core, "learning", namespace=namespace, trigger="t", fix="f", tags=[tag])
             versions, occurrences = max(versions, 1), occurrences + 1
         elif what == "outcome":
-            result = await core.service.outcome(result.id, OutcomeRequest(success=True), ME)
+            result = await core.entries.outcome(result.id, OutcomeRequest(success=True), ME)
         else:
             category = dice.choice(("timeout", "permission"))
-            result = await core.service.edit(result.id, EditRequest(category=category), ME)
+            result = await core.entries.edit(result.id, EditRequest(category=category), ME)
             versions += result.changed
-        view = await core.service.get(result.id, ME)
+        view = await core.entries.get(result.id, ME)
         assert (view.version, view.attributes["occurrences"]) == (versions, occurrences)
 
 

@@ -31,11 +31,11 @@ async def _step(core: Core, random: Random, number: int) -> None:
     if what in ("edit", "outcome") and known:
         entry = random.choice(known).entry
         if what == "edit":
-            await core.service.edit(entry.id, _edit(entry.collection, random, number), ME)
+            await core.entries.edit(entry.id, _edit(entry.collection, random, number), ME)
         elif entry.collection == "learning":
-            await core.service.outcome(entry.id, OutcomeRequest(success=random.random() < 0.5), ME)
+            await core.entries.outcome(entry.id, OutcomeRequest(success=random.random() < 0.5), ME)
     elif what in ("learning", "knowledge", "observation"):
-        await core.service.save([SaveRequest(collection=what, **_fields(what, random, number))], ME)
+        await core.entries.save([SaveRequest(collection=what, **_fields(what, random, number))], ME)
 
 
 def _edit(collection: str, random: Random, number: int) -> EditRequest:
@@ -83,5 +83,5 @@ async def test_what_was_accepted_can_be_edited_exported_and_imported(tmp_path: P
             except AgentctxError:
                 continue  # what is refused need not be kept
         for each in await exported(core):
-            await core.service.edit(each.entry.id, EditRequest(source="checked.md"), ME)
+            await core.entries.edit(each.entry.id, EditRequest(source="checked.md"), ME)
         assert await differences(core, tmp_path / "there", now=clock.now) == []

@@ -14,9 +14,8 @@ from agentctx.config.schema import AuditSettings, Settings
 from agentctx.errors import DeadlineExceeded, InvalidInput, StorageFailed
 from agentctx.service.audit import AuditTrail, digests_of
 from agentctx.service.audit_notes import AuditNote
-from agentctx.service.base import Listing, Peer
-from agentctx.storage.audit import AuditQuery, Event
-from agentctx.storage.entries import ExportSelection
+from agentctx.service.base import Peer
+from agentctx.storage.audit import Event
 from agentctx.wire import (
     AuditEvent,
     AuditVerifyRequest,
@@ -25,27 +24,28 @@ from agentctx.wire import (
     ExplainRequest,
     SearchRequest,
 )
-from tests.running_core import ME, running_core, save
+from tests.access.peers import access_control, grant
+from tests.running_core import ME, guarded, running_core, save
 
 GUEST = Peer(pid=1, uid=54_321, gid=54_321)
 
 
 async def audit_events(core: Any, **wanted: Any) -> list[AuditEvent]:
-    page = await core.service.audit(AuditQuery(limit=100, **wanted), ME)
+    page = await core.audit_reader.audit(ME, limit=100, **wanted)
     return list(reversed(page.events))
 
 
 async def read_everything(core: Any, entry: str, peer: Peer) -> None:
-    service = core.service
+    service = guarded(core, access_control(grant("read", "default", uid=peer.uid)))
     await service.get(entry, peer)
-    await service.list_entries(Listing(namespace="default", limit=9), peer)
+    await service.list_entries(peer)
     await service.versions(entry, peer, limit=50)
     await service.search(SearchRequest(query="where is the harbour"), peer)
     reply = await service.context(ContextRequest(query="where is the harbour", position="tail"), peer)
     await service.injection(reply.injection_id, peer)
-    await service.injections(9, peer)
+    await service.injections(peer)
     await service.explain(ExplainRequest(query="where is the harbour", entry=entry), peer)
-    await service.export(ExportSelection(namespaces=("default",)), peer, cursor=None, limit=9)
+    await service.export(peer, namespace=["default"])
     await service.namespaces(peer)
 
 
@@ -62,22 +62,22 @@ async def test_reads_by_other_users_are_recorded_without_the_question(tmp_path: 
         search = rows[3]
         assert search.detail == {"entries": 1, "ids": [entry.id]}
         assert "harbour" not in repr(rows)
-        assert (await core.service.verify_audit(AuditVerifyRequest(), ME)).sound
+        assert (await core.audit_reader.verify_audit(AuditVerifyRequest(), ME)).sound
 
 
 async def test_the_noted_head_is_looked_for(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         await save(core, key="k", content="The harbour is in the north.")
-        head = (await core.service.verify_audit(AuditVerifyRequest(), ME)).head
+        head = (await core.audit_reader.verify_audit(AuditVerifyRequest(), ME)).head
         assert head is not None
         await save(core, key="k", content="The harbour is in the south.")
         wrong = head[:-1] + ("1" if head.endswith("0") else "0")
         verdicts = [
-            await core.service.verify_audit(AuditVerifyRequest(head=each), ME) for each in (head, wrong)
+            await core.audit_reader.verify_audit(AuditVerifyRequest(head=each), ME) for each in (head, wrong)
         ]
         assert [verdict.sound for verdict in verdicts] == [True, False]
         with pytest.raises(InvalidInput):
-            await core.service.verify_audit(AuditVerifyRequest(head="nonsense"), ME)
+            await core.audit_reader.verify_audit(AuditVerifyRequest(head="nonsense"), ME)
 
 
 async def test_reads_by_the_daemons_user_and_root_are_not_recorded(tmp_path: Path) -> None:
@@ -91,15 +91,15 @@ async def test_reads_by_the_daemons_user_and_root_are_not_recorded(tmp_path: Pat
 async def test_everything_but_forgets_can_be_switched_off(tmp_path: Path) -> None:
     async with running_core(tmp_path, None, audit={"enabled": False}) as core:
         entry = await save(core, key="k", content="The harbour is in the north.")
-        await core.service.get(entry.id, GUEST)
+        await core.entries.get(entry.id, GUEST)
         await core.audit.note_settings("start", Settings(), core.storage.secret)
-        await core.service.forget(entry.id, ME)
+        await core.forgetting.forget(entry.id, ME)
         assert [row.kind for row in await audit_events(core)] == ["forget"]
 
 
 async def test_a_backup_is_recorded(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
-        await core.service.backup(BackupRequest(), ME)
+        await guarded(core, access_control()).backup(BackupRequest(), ME)
         (row,) = await audit_events(core)
         assert (row.kind, row.principal, row.detail) == ("backup", ME.uid, {"entries": 0, "named": False})
 

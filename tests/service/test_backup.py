@@ -15,7 +15,7 @@ from agentctx.service.backup import (
     next_due,
     remove_superseded,
 )
-from agentctx.service.base import Examination, Peer
+from agentctx.service.base import Peer
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import BackupRecord, read_record, scheduled_name
 from agentctx.storage.sqlite.backup.backup_file import read_backup
@@ -88,15 +88,15 @@ class TestBackup:
         times = iter(range(START, START + HOUR))
         async with running_core(tmp_path / "d", None, clock=lambda: next(times), backup={"keep": 2}) as core:
             await save(core, key="a", content="one")
-            made = [await core.service.backup(BackupRequest(), ME) for _ in range(4)]
+            made = [await core.backups.backup(BackupRequest(), ME) for _ in range(4)]
         assert [len(each.removed) for each in made] == [0, 0, 1, 1]
         assert sorted((tmp_path / "d/backups").iterdir()) == [Path(each.file) for each in made[2:]]
         assert read_backup(Path(made[-1].file)).entries == 1
 
     async def test_is_recorded(self, tmp_path: Path) -> None:
         async with running_core(tmp_path / "d", None) as core:
-            reply = await core.service.backup(BackupRequest(file=str(tmp_path / "b.db")), ME)
-            shown = (await core.service.metrics()).decode()
+            reply = await core.backups.backup(BackupRequest(file=str(tmp_path / "b.db")), ME)
+            shown = (await core.metrics.metrics()).decode()
         last = read_record(tmp_path / "d").last
         assert last is not None
         assert last.path == reply.file == str(tmp_path / "b.db")
@@ -107,8 +107,8 @@ class TestBackup:
         other = Peer(pid=1, uid=ME.uid + 1, gid=1)
         async with running_core(tmp_path / "d", None) as core:
             with pytest.raises(AccessDenied):
-                await core.service.backup(BackupRequest(file=str(tmp_path / "b.db")), other)
-            assert (await core.service.backup(BackupRequest(), other)).entries == 0
+                await core.backups.backup(BackupRequest(file=str(tmp_path / "b.db")), other)
+            assert (await core.backups.backup(BackupRequest(), other)).entries == 0
 
     @pytest.mark.parametrize("wrong", ["relative", "missing"])
     async def test_a_mistyped_path_does_not_count_as_a_failed_backup(
@@ -117,10 +117,10 @@ class TestBackup:
         file = "relative" if wrong == "relative" else str(tmp_path / "missing" / "b.db")
         async with running_core(tmp_path / "d", None) as core:
             with pytest.raises((InvalidInput, StorageFailed)):
-                await core.service.backup(BackupRequest(file=file), ME)
+                await core.backups.backup(BackupRequest(file=file), ME)
             assert read_record(tmp_path / "d") == BackupRecord()
-            assert "agentctx_backup_failing 0.0" in (await core.service.metrics()).decode()
-            (check,) = (await core.service.doctor(Examination(only=("backup.age",)), ME)).checks
+            assert "agentctx_backup_failing 0.0" in (await core.metrics.metrics()).decode()
+            (check,) = (await core.examiner.doctor(ME, only=["backup.age"])).checks
             assert check.status == "skip"
 
     async def test_an_unwritable_backup_folder_counts_as_a_failed_backup(self, tmp_path: Path) -> None:
@@ -128,17 +128,17 @@ class TestBackup:
         backup = {"folder": str(tmp_path / "file" / "backups")}
         async with running_core(tmp_path / "d", None, backup=backup) as core:
             with pytest.raises(StorageFailed):
-                await core.service.backup(BackupRequest(), ME)
+                await core.backups.backup(BackupRequest(), ME)
             record = read_record(tmp_path / "d")
             assert record.failed
             assert "Cannot" in record.problem
-            assert "agentctx_backup_failing 1.0" in (await core.service.metrics()).decode()
+            assert "agentctx_backup_failing 1.0" in (await core.metrics.metrics()).decode()
 
     async def test_saves_continue_during_a_backup(self, tmp_path: Path) -> None:
         async with running_core(tmp_path / "d", None) as core:
             for n in range(50):
                 await save(core, key=f"k{n}", content="x" * 10_000)
-            backing_up = asyncio.create_task(core.service.backup(BackupRequest(), ME))
+            backing_up = asyncio.create_task(core.backups.backup(BackupRequest(), ME))
             saved = 0
             while not backing_up.done():
                 await save(core, key=f"more{saved}", content="y")
@@ -151,14 +151,14 @@ class TestBackup:
         async with running_core(tmp_path / "d", None) as core:
             await save(core, key="a", content="one")
             backing_up = asyncio.create_task(
-                core.service.backup(BackupRequest(file=str(tmp_path / "b.db")), ME)
+                core.backups.backup(BackupRequest(file=str(tmp_path / "b.db")), ME)
             )
             await asyncio.sleep(0)
             backing_up.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await backing_up
             assert not await asyncio.to_thread(lambda: list(tmp_path.glob("b.db*")))
-            assert (await core.service.backup(BackupRequest(), ME)).entries == 1
+            assert (await core.backups.backup(BackupRequest(), ME)).entries == 1
 
     async def test_cancelling_a_backup_after_the_copy_leaves_no_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -173,7 +173,7 @@ class TestBackup:
 
             monkeypatch.setattr(Writer, "copy", copy_then_cancel)
             with pytest.raises(asyncio.CancelledError):
-                await core.service.backup(BackupRequest(file=str(target)), ME)
+                await core.backups.backup(BackupRequest(file=str(target)), ME)
             assert not await asyncio.to_thread(lambda: list(tmp_path.glob("b.db*")))
 
 

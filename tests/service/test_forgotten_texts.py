@@ -64,10 +64,10 @@ async def use_entry(core: Core) -> str:
     older = f"Older: {canary()}"
     await save(core, key="k", content=older)
     entry = await save(core, key="k", content=f"The word is {canary()}.", session="s")
-    await core.service.get(entry.id, ME)
-    await core.service.versions(entry.id, ME, limit=50)
-    await core.service.search(SearchRequest(query="which word is it"), ME)
-    await core.service.context(ContextRequest(query="the word is", position="system"), ME)
+    await core.entries.get(entry.id, ME)
+    await core.entries.versions(entry.id, ME, limit=50)
+    await core.questions.search(SearchRequest(query="which word is it"), ME)
+    await core.questions.context(ContextRequest(query="the word is", position="system"), ME)
     return entry.id
 
 
@@ -79,6 +79,6 @@ async def test_no_object_refers_to_a_forgotten_text(tmp_path: Path) -> None:
         core.lanes.leading.queue._breaker.hold(FAR_OFF, "the provider asked for a pause")
         entry_id = await use_entry(core)
         assert "Job" in owners_of_canary()
-        await core.service.forget(entry_id, ME)
+        await core.forgetting.forget(entry_id, ME)
         await core.storage.upkeep.tidy()
         assert owners_of_canary() == []

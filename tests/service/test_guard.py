@@ -14,7 +14,6 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.server.app import create_app
 from agentctx.service.base import Peer
-from agentctx.service.guard import guarded
 from agentctx.wire import ContextRequest
 from agentctx_testing.drafts import ManualClock
 from tests.access.peers import access_control, client_of, grant
@@ -33,7 +32,7 @@ class GuardedDaemon:
 
     async def make_receipt(self, peer: Peer, namespace: str) -> str:
         question = ContextRequest(query="password", namespace=namespace, position="tail")
-        reply = await self.core.service.context(question, peer)
+        reply = await self.core.questions.context(question, peer)
         assert reply.injection_id is not None
         return reply.injection_id
 
@@ -47,10 +46,11 @@ async def daemon(tmp_path: Path) -> AsyncIterator[GuardedDaemon]:
         grant("read", "read", "team-*", uid=ME.uid),
         grant("write", "mine", "theirs", uid=OTHER.uid),
     )
-    async with running_core(tmp_path, None, clock=clock) as core:
-        service = guarded(core.service, core.access_context(access))
-        async with client_of(create_app(service, Settings(), access=access), ME) as http:
-            yield GuardedDaemon(core, http, clock, access)
+    async with (
+        running_core(tmp_path, None, clock=clock) as core,
+        client_of(create_app(core, core.guard(access), Settings()), ME) as http,
+    ):
+        yield GuardedDaemon(core, http, clock, access)
 
 
 ID_ROUTES: dict[str, tuple[str, str, Any]] = {
@@ -93,7 +93,7 @@ async def test_foreign_and_missing_ids_get_the_same_response(daemon: GuardedDaem
         # Ids of receipts are shorter, and so is a body that repeats one.
         headers["content-length"] = missing[2]["content-length"]
         assert (status, text, headers) == missing
-    assert (await daemon.core.service.get(foreign.id, OTHER)).content == "password", (
+    assert (await daemon.core.entries.get(foreign.id, OTHER)).content == "password", (
         "the entry was left alone"
     )
 
@@ -161,8 +161,7 @@ async def test_an_export_contains_only_granted_namespaces(daemon: GuardedDaemon)
 
 
 def create_app_for(daemon: GuardedDaemon) -> Any:
-    service = guarded(daemon.core.service, daemon.core.access_context(daemon.grants))
-    return create_app(service, Settings(), access=daemon.grants)
+    return create_app(daemon.core, daemon.core.guard(daemon.grants), Settings())
 
 
 async def test_an_entrys_principal_is_the_uid_from_the_kernel(daemon: GuardedDaemon) -> None:

@@ -43,16 +43,16 @@ async def core(tmp_path: Path, clock: ManualClock, provider: FakeProvider) -> As
 
 async def inject(core: Core, query: str, **fields: Any) -> ContextReply:
     request = ContextRequest(query=query, **{"position": "tail", **fields})
-    return await core.service.context(request, ME)
+    return await core.questions.context(request, ME)
 
 
 async def receipt_of(core: Core, reply: ContextReply) -> InjectionView:
     assert reply.injection_id is not None
-    return await core.service.injection(reply.injection_id, ME)
+    return await core.injections.injection(reply.injection_id, ME)
 
 
 async def explain(core: Core, entry: str, query: str, **fields: Any) -> ExplainReply:
-    return await core.service.explain(ExplainRequest(entry=entry, query=query, **fields), ME)
+    return await core.injections.explain(ExplainRequest(entry=entry, query=query, **fields), ME)
 
 
 async def test_an_injection_has_a_receipt_with_figures(core: Core) -> None:
@@ -84,16 +84,16 @@ async def test_an_empty_injection_has_a_receipt_too(core: Core) -> None:
 
 
 async def test_a_context_without_a_position_has_no_receipt(core: Core) -> None:
-    reply = await core.service.context(ContextRequest(query="red"), ME)
+    reply = await core.questions.context(ContextRequest(query="red"), ME)
     assert reply.injection_id is None
-    assert (await core.service.injections(5, ME)).injections == []
+    assert (await core.injections.injections(ME, limit=5)).injections == []
 
 
 async def test_the_latest_receipts_come_first(core: Core) -> None:
     ids = [(await inject(core, f"red {number}")).injection_id for number in range(3)]
     await core.receipts.flush()
     ids.append((await inject(core, "red")).injection_id)
-    assert [each.id for each in (await core.service.injections(3, ME)).injections] == ids[:0:-1]
+    assert [each.id for each in (await core.injections.injections(ME, limit=3)).injections] == ids[:0:-1]
 
 
 async def test_a_receipt_is_stored_and_removed_when_it_expires(core: Core, clock: ManualClock) -> None:
@@ -135,7 +135,7 @@ async def test_after_a_forget_the_receipt_keeps_ids_and_figures(core: Core) -> N
     await embedded(core)
     reply = await inject(core, "red apple")
     await core.receipts.flush()
-    await core.service.forget(saved.id, ME)
+    await core.forgetting.forget(saved.id, ME)
     (candidate,) = (await receipt_of(core, reply)).candidates
     assert (candidate.entry, candidate.source_id, candidate.collection) == (saved.id, None, None)
 
@@ -167,11 +167,13 @@ class TestExplain:
             1,
         )
         assert (reply.words_matched, reply.words_wanted) == (2, 2)
-        assert (await core.service.injections(5, ME)).injections == [], "explanations make no receipt"
+        assert (await core.injections.injections(ME, limit=5)).injections == [], (
+            "explanations make no receipt"
+        )
 
     async def test_a_forgotten_entry_is_explained_as_not_found(self, core: Core) -> None:
         saved = await save(core, key="k", content="red apple")
-        await core.service.forget(saved.id, ME)
+        await core.forgetting.forget(saved.id, ME)
         assert (await explain(core, saved.id, "red")).verdict == "not_found"
 
     async def test_an_expired_entry_is_explained_as_expired(self, core: Core, clock: ManualClock) -> None:
@@ -294,7 +296,7 @@ async def test_a_conversation_gets_each_text_once(core: Core) -> None:
     assert [bool(each.block) for each in (first, again, other)] == [True, False, True]
     assert (await receipt_of(core, again)).fates == {"present": 1}
 
-    await core.service.edit(saved.id, EditRequest(content="red apple, green leaf"), ME)
+    await core.entries.edit(saved.id, EditRequest(content="red apple, green leaf"), ME)
     await embedded(core)
     changed = await inject(core, "red apple green leaf", conversation="c1")
     assert "green leaf" in changed.block

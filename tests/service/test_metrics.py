@@ -16,6 +16,7 @@ from agentctx.service.metrics import file_sizes
 from agentctx.telemetry import metrics
 from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest, SearchRequest
 from agentctx_testing.drafts import ManualClock
+from tests.access.peers import access_control
 from tests.running_core import ME, embedded, running_core, save
 from tests.server.running import running
 from tests.telemetry.scraped import Scraped, family_types, scraped
@@ -40,23 +41,23 @@ async def core(tmp_path: Path, provider: FakeProvider, clock: ManualClock) -> As
 
 
 async def scrape(core: Core) -> Scraped:
-    return scraped(await core.service.metrics())
+    return scraped(await core.metrics.metrics())
 
 
 async def test_every_metric_is_declared_with_its_type(core: Core) -> None:
     await embedded(core)
-    announced = family_types(await core.service.metrics())
+    announced = family_types(await core.metrics.metrics())
     assert announced == {metric.name: metric.kind for metric in metrics.METRICS}
 
 
 async def test_saves_edits_and_searches_are_counted(core: Core) -> None:
     saved = await save(core, key="k", content="red apple")
     await save(core, key="k", content="red apple")
-    await core.service.edit(saved.id, EditRequest(tags=["x"]), ME)
+    await core.entries.edit(saved.id, EditRequest(tags=["x"]), ME)
     learning = await save(core, "learning", trigger="t")
-    await core.service.outcome(learning.id, OutcomeRequest(success=True), ME)
+    await core.entries.outcome(learning.id, OutcomeRequest(success=True), ME)
     await embedded(core)
-    await core.service.search(SearchRequest(query="apple"), ME)
+    await core.questions.search(SearchRequest(query="apple"), ME)
     found = await scrape(core)
     assert found['agentctx_saves_total{change="created",collection="knowledge"}'] == 1
     assert found['agentctx_saves_total{change="none",collection="knowledge"}'] == 1
@@ -82,21 +83,21 @@ async def test_flagged_texts_are_counted_by_flag(tmp_path: Path) -> None:
         assert (found.get(flags), found["agentctx_quarantined"]) == (None, 0)
         entry = await save(core, key="k", content=order)
         await save(core, key="k", content=order)
-        await core.service.edit(entry.id, EditRequest(content=f"{order} Now."), ME)
+        await core.entries.edit(entry.id, EditRequest(content=f"{order} Now."), ME)
         await core.settler.settle()
         found = await scrape(core)
         assert (found[flags], found["agentctx_quarantined"]) == (2, 1)
-        await core.service.release(entry.id, ME)
+        await core.revocations.release(entry.id, ME)
         assert (await scrape(core))["agentctx_quarantined"] == 0
         await save(core, key="k", content=order)
-        await core.service.forget(entry.id, ME)
+        await core.forgetting.forget(entry.id, ME)
         assert (await scrape(core))["agentctx_quarantined"] == 0
 
 
 async def test_a_repeated_question_is_not_embedded_again(core: Core) -> None:
     await embedded(core)
     for _ in range(2):
-        await core.service.search(SearchRequest(query="apple"), ME)
+        await core.questions.search(SearchRequest(query="apple"), ME)
     found = await scrape(core)
     assert found['agentctx_search_seconds_count{stage="total"}'] == 2
     assert found['agentctx_search_seconds_count{stage="embed"}'] == 1
@@ -121,13 +122,13 @@ async def test_failed_calls_are_counted_by_disposition(core: Core, provider: Fak
     await save(core, key="bad", content=TEXT)
     await embedded(core)
     provider.faults = [FakeFault.fails(Disposition.STOP)]
-    await core.service.search(SearchRequest(query=TEXT), ME)
+    await core.questions.search(SearchRequest(query=TEXT), ME)
     found = await scrape(core)
     assert found['agentctx_provider_failures_total{disposition="split",kind="batch"}'] == 2
     assert found['agentctx_provider_failures_total{disposition="stop",kind="query"}'] == 1
     assert (found["agentctx_jobs_buried_total"], found["agentctx_queue_buried"]) == (1, 1)
     assert found['agentctx_degraded_answers_total{reason="provider_failed"}'] == 1
-    activity = (await core.service.status(ME)).activity
+    activity = (await core.status.status(ME)).activity
     assert (activity.provider_failures, activity.degraded, activity.asked) == (3, 1, 1)
 
 
@@ -137,25 +138,25 @@ async def test_a_provider_that_is_down_from_the_start_is_reported(tmp_path: Path
     async with running_core(tmp_path / "down", provider) as core:
         await provider.wait_until_held()
         provider.release()
-        await core.service.search(SearchRequest(query="apple"), ME)
+        await core.questions.search(SearchRequest(query="apple"), ME)
         found = await scrape(core)
         assert found["agentctx_embeddings_ready"] == 0
         assert found['agentctx_provider_failures_total{disposition="stop",kind="probe"}'] == 1
-        assert list(core.service.degraded()) == ["embeddings"]
-        assert "failed on request" in core.service.degraded()["embeddings"]
+        assert list(core.status.degraded()) == ["embeddings"]
+        assert "failed on request" in core.status.degraded()["embeddings"]
 
 
 async def test_a_refused_save_is_counted_by_its_code(core: Core) -> None:
-    results = await core.service.save([SaveRequest(collection=TEXT, content=TEXT)], ME)
+    results = await core.entries.save([SaveRequest(collection=TEXT, content=TEXT)], ME)
     assert isinstance(results[0], AgentctxError)
-    page = await core.service.metrics()
+    page = await core.metrics.metrics()
     assert scraped(page)['agentctx_save_failures_total{code="unknown_collection"}'] == 1
     assert TEXT.encode() not in page
 
 
 async def test_without_embeddings_nothing_is_degraded(tmp_path: Path) -> None:
     async with running_core(tmp_path / "none", None) as core:
-        assert core.service.degraded() == {}
+        assert core.status.degraded() == {}
         assert (await scrape(core))["agentctx_embeddings_ready"] == 0
 
 
@@ -177,7 +178,9 @@ def test_sizes_of_missing_files_are_zero(tmp_path: Path) -> None:
 
 
 async def test_requests_are_counted_by_route_template(core: Core) -> None:
-    async with running(asgi=create_app(core.service, Settings(), core.telemetry)) as daemon:
+    async with running(
+        asgi=create_app(core, core.guard(access_control()), Settings(), core.telemetry)
+    ) as daemon:
         http = daemon.http
         for path in (f"/v1/entries/{TEXT}", f"/v1/entries/{TEXT}/versions", f"/{TEXT}", "/v1/entries/%00"):
             assert (await http.get(path)).status_code in {400, 404}

@@ -47,7 +47,7 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
 
 
 async def scrape(core: Core) -> Scraped:
-    return scraped(await core.service.metrics())
+    return scraped(await core.metrics.metrics())
 
 
 class Naps:

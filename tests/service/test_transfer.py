@@ -85,18 +85,18 @@ async def apply(core: Core, clock: ManualClock, step: tuple[Any, ...]) -> None:
 
 
 async def _change(core: Core, entry_id: str, what: str, *change: Any) -> None:
-    entry = await core.service.get(entry_id, ME)
+    entry = await core.entries.get(entry_id, ME)
     match what, change:
         case ("edit", (content, ttl)) if entry.collection == "learning":
-            await core.service.edit(entry_id, EditRequest(fix=content, ttl=ttl), ME)
+            await core.entries.edit(entry_id, EditRequest(fix=content, ttl=ttl), ME)
         case ("edit", (content, ttl)):
-            await core.service.edit(entry_id, EditRequest(content=content, ttl=ttl), ME)
+            await core.entries.edit(entry_id, EditRequest(content=content, ttl=ttl), ME)
         case ("tags", (tag,)):
-            await core.service.edit(entry_id, EditRequest(tags=[tag]), ME)
+            await core.entries.edit(entry_id, EditRequest(tags=[tag]), ME)
         case ("outcome", (success,)) if entry.collection == "learning":
-            await core.service.outcome(entry_id, OutcomeRequest(success=success), ME)
+            await core.entries.outcome(entry_id, OutcomeRequest(success=success), ME)
         case ("forget", ()):
-            await core.service.forget(entry_id, ME)
+            await core.forgetting.forget(entry_id, ME)
 
 
 async def assert_round_trip(folder: Path, steps: list[tuple[Any, ...]], skew: int) -> None:
@@ -122,7 +122,7 @@ async def test_an_edited_learning_and_the_one_that_got_its_key_stay_apart(tmp_pa
     clock = ManualClock()
     async with running_core(tmp_path / "here", None, clock=clock) as core:
         first = await save(core, "learning", trigger="t", error_pattern="HTTP 404")
-        await core.service.edit(first.id, EditRequest(error_pattern="HTTP 500"), ME)
+        await core.entries.edit(first.id, EditRequest(error_pattern="HTTP 500"), ME)
         second = await save(core, "learning", trigger="t", error_pattern="HTTP 404")
         assert second.id != first.id
         assert await differences(core, tmp_path / "there", now=clock.now) == []
@@ -134,9 +134,9 @@ async def test_a_learning_that_was_edited_since_its_export_is_not_changed_back(t
         first = await save(core, "learning", trigger="t", error_pattern="HTTP 404")
         lines = await exported(core)
         clock.now += 1_000
-        await core.service.edit(first.id, EditRequest(error_pattern="HTTP 500"), ME)
+        await core.entries.edit(first.id, EditRequest(error_pattern="HTTP 500"), ME)
         assert [each.changed for each in await imported(core, lines)] == [False]
-        assert (await core.service.get(first.id, ME)).attributes["error_pattern"] == "HTTP 500"
+        assert (await core.entries.get(first.id, ME)).attributes["error_pattern"] == "HTTP 500"
 
 
 async def test_an_exported_learning_with_too_many_tags_keeps_the_newest(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_an_exported_learning_with_too_many_tags_keeps_the_newest(tmp_path
     for given_tags, kept in ((tags, tags[-32:]), ("run", None), ([{}], None), (5, None)):
         line = import_line(collection="learning", attributes={"trigger": "t", "tags": given_tags})
         async with running_core(tmp_path / str(kept)[:6], None, clock=ManualClock()) as core:
-            (result,) = await core.service.import_entries(ImportRequest(entries=[line]), ME)
+            (result,) = await core.transfer.import_entries(ImportRequest(entries=[line]), ME)
             assert isinstance(result, SaveResult if kept else InvalidInput)
             assert [each.entry.attributes["tags"] for each in await exported(core)] == (
                 [kept] if kept else []
@@ -169,7 +169,7 @@ async def test_quarantine_travels(tmp_path: Path) -> None:
         await save(source, key="bad", content="The tea is a poison.", agent="bad")
         await save(source, key="bad", content="The tea is a good poison.", agent="bad")
         before = await exported(source)
-        await source.service.revoke(RevokeRequest(agent="bad"), ME)
+        await source.revocations.revoke(RevokeRequest(agent="bad"), ME)
         lines = await exported(source)
     for already in ([], before):  # also when the text came there before it was revoked
         async with running_core(tmp_path / f"there{len(already)}", None) as target:
@@ -177,10 +177,10 @@ async def test_quarantine_travels(tmp_path: Path) -> None:
             versions = [version for line in map(entry_line, lines) for version in read_entry(line)]
             for dry_run in (True, False):
                 request = ImportRequest(entries=versions, trust="agent", dry_run=dry_run)
-                results = await target.service.import_entries(request, ME)
+                results = await target.transfer.import_entries(request, ME)
                 held = [isinstance(each, SaveResult) and each.quarantined for each in results]
                 assert (held[0], held[-1]) == (False, True), "the last version of each"
-            found = (await target.service.search(SearchRequest(query="tea"), ME)).results
+            found = (await target.questions.search(SearchRequest(query="tea"), ME)).results
             assert [each.source_id for each in found] == ["good"]
             await target.settler.settle()
             assert (await target.storage.upkeep.census()).violations == 0

@@ -26,7 +26,6 @@ from agentctx.model_adapters.context_source import ServiceContextSource
 from agentctx.rag.question import Question
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
-from agentctx.service.base import Examination
 from agentctx.storage.records import Job
 from agentctx.storage.search import Filter
 from agentctx.stores.by_kind import KnowledgeStore, LearningStore, MemoryStore
@@ -181,7 +180,7 @@ async def test_req_emb_004_async_embedding_buffer(core: Core) -> None:
     saved = await save(core, key="a", content="embedded behind the acknowledgement")
     assert saved.embedding == "pending"
     await embedded(core)
-    assert (await core.service.get(saved.id, ME)).embedding == "done"
+    assert (await core.entries.get(saved.id, ME)).embedding == "done"
 
 
 async def test_req_emb_004_async_embedding_buffer__enqueued_is_processed_in_the_background(
@@ -342,7 +341,7 @@ def test_req_emb_008_configuration(tmp_path: Path) -> None:
 
 async def test_req_emb_009_doctor_check(core: Core) -> None:
     assert {"embedding.provider", "embedding.key"} <= set(CHECK_IDS)
-    reply = await core.service.doctor(Examination(only=("embedding",), offline=False), ME)
+    reply = await core.examiner.doctor(ME, only=["embedding"])
     found = {check.id: check.status for check in reply.checks}
     assert found["embedding.provider"] == "pass"
     assert found["embedding.key"] == "pass"

@@ -19,6 +19,7 @@ from agentctx.errors import Disposition
 from agentctx.server.app import create_app
 from agentctx.telemetry.recorder import Recorder
 from agentctx.telemetry.tracing import Tracing, traces_url
+from tests.access.peers import access_control
 from tests.running_core import embedded, running_core, save
 from tests.server.running import running
 from tests.telemetry.collector import Collector, collecting
@@ -48,7 +49,7 @@ async def traced(
     telemetry = {"traces": "otlp", "endpoint": collector.endpoint}
     async with (
         running_core(folder / "core", provider, telemetry=telemetry) as core,
-        running(asgi=create_app(core.service, Settings(), core.telemetry)) as daemon,
+        running(asgi=create_app(core, core.guard(access_control()), Settings(), core.telemetry)) as daemon,
     ):
         await embedded(core)
         yield core, daemon.http
@@ -168,7 +169,7 @@ async def test_no_span_contains_texts_keys_or_paths(
         with capture_logs():  # a traceback for people takes seconds to draw
             await http.post("/v1/search", json={"query": f"{TEXT} again"})
         await save(core, key="k", content=f"{TEXT} again")
-        page = await core.service.metrics()
+        page = await core.metrics.metrics()
     assert len(collector.spans) > 10
     for word in TEXT.encode().split():
         assert word not in collector.raw
@@ -200,7 +201,7 @@ async def test_traces_do_not_replace_metrics(
         await http.post("/v1/entries", json=entry())
         assert (
             b'agentctx_saves_total{change="created",collection="knowledge"} 1.0'
-            in await core.service.metrics()
+            in await core.metrics.metrics()
         )
 
 

@@ -159,5 +159,5 @@ async def test_a_daemon_embeds_all_but_the_poisoned_text(
         depth, census = await core.storage.jobs.depth(), await core.storage.upkeep.census()
         assert (depth.pending, depth.buried) == (0, 1)
         assert (census.vectors, census.violations) == (11, 0)
-        reply = await core.service.search(SearchRequest(query="poison"), ME)
+        reply = await core.questions.search(SearchRequest(query="poison"), ME)
         assert reply.results[0].content == "the poison"

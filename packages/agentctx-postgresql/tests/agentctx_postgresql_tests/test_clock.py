@@ -84,12 +84,12 @@ async def test_a_daemon_with_a_wrong_clock_shows_and_removes_the_same_entries(
             await right.storage.entries.save(keyless("living no more", expires=now - 60_000), embed=False)
         ).id
         for core in cores:
-            assert {(await core.service.get(each, ME)).id for each in living} == set(living)
-            found = await core.service.search(SearchRequest(query="living"), ME)
+            assert {(await core.entries.get(each, ME)).id for each in living} == set(living)
+            found = await core.questions.search(SearchRequest(query="living"), ME)
             assert {hit.id for hit in found.results} == set(living)
             listed, _ = await core.storage.entries.list_entries(Filter(namespace="default"), limit=9)
             assert {each.id for each in listed} == set(living)
             with pytest.raises(NotFound):
-                await core.service.get(over, ME)
+                await core.entries.get(over, ME)
         assert [await core.storage.entries.sweep() for core in (late, early, right)] == [1, 0, 0]
         assert await asyncio.gather(*(right.storage.entries.get(each) for each in living)) == entries

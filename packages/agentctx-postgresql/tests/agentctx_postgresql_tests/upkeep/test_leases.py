@@ -75,11 +75,11 @@ async def test_a_daemon_embeds_new_saves_and_takes_over_a_dead_daemons_backfill(
     async with running_core(tmp_path, FakeProvider(), storage={"url": database}) as core:
         saved = await save_entry(core, key="k", content="red apple")
         await asyncio.wait_for(embedded(core), 60)
-        assert (await core.service.get(saved.id, ME)).embedding == "done"
+        assert (await core.entries.get(saved.id, ME)).embedding == "done"
         assert (await storage.upkeep.census()).chunks_without_job == 1, "the entry saved before"
         await expire_leases(storage)
         async with asyncio.timeout(60):
-            while (await core.service.get(before, ME)).embedding != "done":  # noqa: ASYNC110 - there is no event
+            while (await core.entries.get(before, ME)).embedding != "done":  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(0.05)
 
 
