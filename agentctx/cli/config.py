@@ -149,7 +149,7 @@ def _problems_outside(settings: Settings | None, place: str) -> list[Problem]:
 def _problems_of_network(settings: Settings | None) -> list[Problem]:
     """Return what this shell's environment stops; that of a service may differ, and `doctor` looks at it."""
     from agentctx.config.problems import Problem
-    from agentctx.doctor.network import network_problems
+    from agentctx.doctor.running import network_problems
 
     found = {} if settings is None else network_problems(settings)
     return [Problem("environment", key, error.message, error.hint) for key, error in found.items()]

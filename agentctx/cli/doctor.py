@@ -65,7 +65,7 @@ def doctor(
         wanted = select(only or (), skip or ())
     except InvalidInput as error:
         raise typer.BadParameter(f"{error.message} {error.hint}") from None
-    from agentctx.doctor.checkup import Checkup, examine
+    from agentctx.cli.checkup import Checkup, examine
 
     checkup = Checkup(
         config=config, data_dir=data_dir, socket=ctx.obj, wanted=wanted, fix=fix, offline=offline

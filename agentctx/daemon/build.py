@@ -19,6 +19,7 @@ from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import ConfigInvalid
 from agentctx.extras import install_hint
+from agentctx.host.memory_limits import expect_memory
 from agentctx.model_adapters.refusals import Refusals
 from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.retrieval import Serving
@@ -215,6 +216,7 @@ async def open_core(
                     refusals=refusals,
                     recorder=recorder,
                     settings=current,
+                    expect_memory=expect_memory,
                 ),
                 forgetting=ForgetService(storage, stores, settings.backup, places.data_dir),
                 backups=Backups(storage, settings, places.data_dir),

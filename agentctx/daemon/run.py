@@ -27,6 +27,7 @@ from agentctx.daemon.build import Core, DaemonPaths, open_core
 from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
 from agentctx.daemon.health import Health
 from agentctx.daemon.reload import Reloader
+from agentctx.daemon.start_record import StartRecorder, recorded_start
 from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
 from agentctx.errors import (
     AgentctxError,
@@ -43,7 +44,6 @@ from agentctx.host.logs import configure_logging
 from agentctx.host.memory_limits import expect_memory
 from agentctx.host.private_files import make_private, refuse_folder_of_others
 from agentctx.host.process_memory import keep_private, return_freed_memory
-from agentctx.host.start_record import StartRecorder, recorded_start
 from agentctx.host.systemd import (
     ActivatedSocket,
     LivenessProbe,

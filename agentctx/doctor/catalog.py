@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from agentctx.errors import InvalidInput
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Checks that are shown together."""
 
     name: str
@@ -21,7 +20,7 @@ def _group(name: str, title: str, checks: str) -> Group:
     return Group(name, title, tuple(checks.split()))
 
 
-MACHINE_GROUPS = (
+MACHINE_GROUPS: Final = (
     _group("program", "Program", "python.version sqlite.version sqlite.vec sqlite.fts5"),
     _group("config", "Configuration", "config.loads config.secrets"),
     _group(
@@ -39,7 +38,7 @@ MACHINE_GROUPS = (
 )
 """Checks that the command runs from outside the daemon."""
 
-INNER_GROUPS = (
+INNER_GROUPS: Final = (
     _group(
         "database",
         "Database",
@@ -64,11 +63,11 @@ INNER_GROUPS = (
 )
 """Checks run by the process that has the database and the model: the daemon if it is running."""
 
-GROUPS = MACHINE_GROUPS + INNER_GROUPS
-CHECK_IDS = tuple(check for group in GROUPS for check in group.checks)
-INNER_IDS = tuple(check for group in INNER_GROUPS for check in group.checks)
+GROUPS: Final = MACHINE_GROUPS + INNER_GROUPS
+CHECK_IDS: Final = tuple(check for group in GROUPS for check in group.checks)
+INNER_IDS: Final = tuple(check for group in INNER_GROUPS for check in group.checks)
 
-_GROUP_OF = {check: group.name for group in GROUPS for check in group.checks}
+_GROUP_OF: Final = {check: group.name for group in GROUPS for check in group.checks}
 
 
 def group_of(check: str) -> str:
@@ -87,20 +86,15 @@ def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[str, ...
     Raises:
         InvalidInput: a name is neither; the hint lists all.
     """
-    wanted = _expanded(only) or set(CHECK_IDS)
-    return tuple(check for check in CHECK_IDS if check in wanted - _expanded(skip))
-
-
-def _expanded(names: Iterable[str]) -> set[str]:
-    return {check for name in names for check in _checks_of(name)}
+    included = {check for name in only for check in _checks_of(name)} or set(CHECK_IDS)
+    excluded = {check for name in skip for check in _checks_of(name)}
+    return tuple(check for check in CHECK_IDS if check in included - excluded)
 
 
 def _checks_of(name: str) -> tuple[str, ...]:
-    if name in CHECK_IDS:
-        return (name,)
-    for group in GROUPS:
-        if group.name == name:
-            return group.checks
+    known = {group.name: group.checks for group in GROUPS} | {check: (check,) for check in CHECK_IDS}
+    if name in known:
+        return known[name]
     groups = ", ".join(group.name for group in GROUPS)
     raise InvalidInput(
         f"Unknown check {name[:60]!r}.",

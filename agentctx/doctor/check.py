@@ -1,13 +1,15 @@
-"""Checks and their findings."""
+"""What a check finds, and the decorator that makes a function a check."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import inspect
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
 from agentctx.wire import CheckStatus
 
@@ -54,61 +56,76 @@ def skipped(message: str, *, hint: str = "") -> Finding:
     return Finding(status="skip", message=message, hint=hint)
 
 
+class Skip(Exception):
+    """There is nothing to examine; the message says why. A check that raises it is skipped."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing to examine.
+    """One thing to examine. `run` and `fix` take an instance of `context`, which is what they look at."""
 
-    `id` is one of `catalog.CHECK_IDS`. `run` changes nothing; `fix` repairs what `run` called fixable and
-    returns what it did. Both may raise: the runner turns the error into a finding.
+    context: type
+    run: Callable[[Any], Awaitable[Finding]]
+    fix: Callable[[Any], Awaitable[str]] | None
+    timeout_s: float
+
+
+CHECKS: Final[dict[str, Check]] = {}
+"""The checks of all modules imported so far, by id."""
+
+C = TypeVar("C")
+Judge = TypeVar("Judge", bound=Callable[..., Finding | Awaitable[Finding]])
+
+
+def check(
+    context: type[C],
+    check_id: str,
+    *facts: Callable[[C], Any],
+    fix: Callable[[C], str | Awaitable[str]] | None = None,
+    timeout_s: float = LOOK_S,
+) -> Callable[[Judge], Judge]:
+    """Register the decorated function as the check with this id, one of `catalog.CHECK_IDS`.
+
+    It takes the context, changes nothing and returns a finding. With `facts`, it takes what each of them
+    returns for the context, and does no I/O. `fix` repairs what was called fixable, and returns what it did.
+    All may raise: the runner turns the error into a finding. Those that do I/O are coroutines, or block and
+    get a thread.
     """
 
-    id: str
-    run: Callable[[], Finding | Awaitable[Finding]]
-    fix: Callable[[], Awaitable[str]] | None = None
-    timeout_s: float = LOOK_S
+    def register(function: Judge) -> Judge:
+        async def run(given: C) -> Finding:
+            if not facts:
+                return cast(Finding, await _call(function, given))
+            return cast(Finding, function(*[await _call(fact, given) for fact in facts]))
+
+        CHECKS[check_id] = Check(
+            context=context, run=run, fix=partial(_call, fix) if fix else None, timeout_s=timeout_s
+        )
+        return function
+
+    return register
 
 
-def skipping(check: str, reason: str) -> Check:
-    """Return a check that is skipped with the reason."""
-    return Check(id=check, run=lambda: skipped(reason))
+async def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(*arguments)
+    answer = await in_thread(function, *arguments)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
-def judging(
-    look: Callable[[], Awaitable[T]], judge: Callable[[T], Finding]
-) -> Callable[[], Awaitable[Finding]]:
-    """Return the `run` of a check that judges what `look` returns."""
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a blocking function in a thread that is never joined.
 
-    async def run() -> Finding:
-        return judge(await look())
-
-    return run
-
-
-def blocking(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
-    """Make a blocking function awaitable.
-
-    It runs in a thread that is never joined: a hanging file system must not keep the program from exiting,
-    as a thread of the loop's executor would.
+    A hanging file system must not keep the program from exiting, as a thread of the loop's executor would.
     """
+    answer: Future[T] = Future()
+    answer.set_running_or_notify_cancel()  # from now on it cannot be cancelled, so that `work` can set it
 
-    async def call() -> T:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[T] = loop.create_future()
+    def work() -> None:
+        try:
+            answer.set_result(function(*arguments))
+        except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
+            answer.set_exception(error)
 
-        def settle(give: Callable[[Any], None], outcome: object) -> None:
-            if not answer.done():
-                give(outcome)
-
-        def work() -> None:
-            outcome: tuple[Callable[[Any], None], object]
-            try:
-                outcome = answer.set_result, look()
-            except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
-                outcome = answer.set_exception, error
-            with contextlib.suppress(RuntimeError):  # the loop is closed: no caller is waiting
-                loop.call_soon_threadsafe(settle, *outcome)
-
-        threading.Thread(target=work, daemon=True).start()
-        return await answer
-
-    return call
+    threading.Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import get_args
@@ -15,33 +15,34 @@ from agentctx.bounded_files import read_bounded
 from agentctx.config.origins import KeyPath
 from agentctx.config.paths import config_candidates
 from agentctx.config.schema import Settings
-from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.errors import AgentctxError
+from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.machine import Machine
 
 
-def config_checks(named: Path | None, problem: AgentctxError | None) -> list[Check]:
-    """Return the checks of the named config file, or of the usual one. `problem` is why it does not load."""
-    candidates = [named] if named else config_candidates()
-    file: Path | None = None
-    with suppress(OSError):  # a file that cannot be examined is reported by the loading
-        file = next((path for path in candidates if path.is_file()), None)
-    return [
-        Check(id="config.loads", run=lambda: _judge_loading(file, candidates, problem)),
-        Check(id="config.secrets", run=blocking(lambda: _check_secrets(file))),
-    ]
-
-
-def _judge_loading(file: Path | None, looked_at: Sequence[Path], problem: AgentctxError | None) -> Finding:
-    if problem is not None:
+@check(Machine, "config.loads")
+def check_loading(machine: Machine) -> Finding:
+    if (problem := machine.config_problem) is not None:
         hint = problem.hint or "Correct it; docs/configuration.md lists every key."
         return failed(problem.message, hint=hint)
-    if file is not None:
+    if file := _config_file(machine):
         return passed(f"{file} loads")
-    detail = f"looked for {', '.join(map(str, looked_at))}"
+    detail = f"looked for {', '.join(map(str, _candidates(machine)))}"
     return passed("defaults and environment; no config file", detail=detail)
 
 
-def _check_secrets(file: Path | None) -> Finding:
+def _candidates(machine: Machine) -> list[Path]:
+    return [machine.config] if machine.config else config_candidates()
+
+
+def _config_file(machine: Machine) -> Path | None:
+    with suppress(OSError):  # a file that cannot be examined is reported by the loading
+        return next((path for path in _candidates(machine) if path.is_file()), None)
+    return None
+
+
+@check(Machine, "config.secrets")
+def check_secrets(machine: Machine) -> Finding:
+    file = _config_file(machine)
     if file is None:
         return skipped("no config file")
     try:

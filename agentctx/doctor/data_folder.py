@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.machine import Machine
 from agentctx.wording import counted, listed
 
 FOLDER_MODE = 0o700
@@ -26,34 +27,21 @@ class FileFacts:
     mode: int
 
 
-def data_folder_checks(folder: Path, *, daemon_uid: int | None) -> list[Check]:
-    """Return the checks. `daemon_uid` is the user of the daemon running on the folder, None if none runs."""
-    owner = os.geteuid() if daemon_uid is None else daemon_uid
-    return [
-        Check(
-            id="files.folder",
-            run=blocking(lambda: _check_folder(folder, owner)),
-            fix=blocking(lambda: _restrict([folder], FOLDER_MODE)),
-        ),
-        Check(
-            id="files.permissions",
-            run=blocking(lambda: _check_files(folder)),
-            fix=blocking(
-                lambda: _restrict([folder / file.name for file in _exposed_files(folder)], FILE_MODE)
-            ),
-        ),
-    ]
+def _restrict_folder(machine: Machine) -> str:
+    return _restrict([machine.folder], FOLDER_MODE)
 
 
-def _check_folder(folder: Path, owner: int) -> Finding:
+@check(Machine, "files.folder", fix=_restrict_folder)
+def check_folder(machine: Machine) -> Finding:
+    folder, me = machine.folder, os.geteuid()
     if not folder.exists():
-        return nothing_there(folder)
+        return _nothing_there(folder)
     if not folder.is_dir():
         return failed(f"{folder} is not a folder", hint="Choose another one with --data-dir.")
-    return judge_folder(_facts(folder), owner=owner, me=os.geteuid())
+    return judge_folder(_facts(folder), owner=me if machine.daemon_uid is None else machine.daemon_uid, me=me)
 
 
-def nothing_there(folder: Path) -> Finding:
+def _nothing_there(folder: Path) -> Finding:
     return skipped(f"nothing is saved yet: {folder} does not exist")
 
 
@@ -74,9 +62,16 @@ def judge_folder(folder: FileFacts, *, owner: int, me: int) -> Finding:
     return passed(f"{folder.name} is accessible only to its owner")
 
 
-def _check_files(folder: Path) -> Finding:
+def _restrict_files(machine: Machine) -> str:
+    exposed = [file.name for file in _files(machine.folder) if file.mode != FILE_MODE]
+    return _restrict([machine.folder / name for name in exposed], FILE_MODE)
+
+
+@check(Machine, "files.permissions", fix=_restrict_files)
+def check_files(machine: Machine) -> Finding:
+    folder = machine.folder
     if not folder.is_dir():
-        return nothing_there(folder)
+        return _nothing_there(folder)
     if not os.access(folder, os.R_OK | os.X_OK):
         return skipped(
             f"{folder} is not accessible to {user_name(os.geteuid())}",
@@ -103,10 +98,6 @@ def judge_files(files: Sequence[FileFacts], *, owner: int, me: int) -> Finding:
             fixable=me in {0, owner},
         )
     return passed(f"{counted(len(files), 'file')}, readable only by the owner")
-
-
-def _exposed_files(folder: Path) -> list[FileFacts]:
-    return [file for file in _files(folder) if file.mode != FILE_MODE]
 
 
 def _files(folder: Path) -> list[FileFacts]:

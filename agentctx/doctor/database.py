@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 
-from agentctx.doctor.catalog import CHECK_IDS
-from agentctx.doctor.check import (
-    SCAN_S,
-    Check,
-    Finding,
-    blocking,
-    failed,
-    judging,
-    passed,
-    skipped,
-    skipping,
-    warned,
-)
-from agentctx.doctor.scrub import Recheck, audit_check, bookkeeping_check, scrub_check, slots_check
+from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.inner import Inner
 from agentctx.errors import SchemaTooNew, SchemaTooOld
-from agentctx.storage.base import Storage
 from agentctx.storage.opening import SchemaState, offline_storage
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.upkeep import FileRepair, UpkeepStorage
-from agentctx.times import Clock
+from agentctx.storage.upkeep import FileRepair
 from agentctx.wording import counted, listed, size
 
 LARGE_WAL = 64 * 1024 * 1024
@@ -39,82 +22,21 @@ _REPAIR = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """The result of opening the database. Without a storage, its checks are skipped with `reason`."""
-
-    path: Path
-    storage: Storage | None
-    opening: Finding
-    reason: str = ""
-    server: str | None = None
-    """The server that has the database; None if it is the file at `path`."""
-    by_daemon: bool = False
-    """Whether the daemon itself has the database open, with its queue running."""
+@check(Inner, "database.opens")
+async def check_opening(inner: Inner) -> Finding:
+    return inner.opening
 
 
-def database_checks(opened: Opened, recheck_table: Recheck, clock: Clock) -> list[Check]:
-    checks = [
-        Check(id="database.opens", run=lambda: opened.opening),
-        Check(id="database.schema", run=_schema_check(opened)),
-    ]
-    if opened.storage is None:
-        return [*checks, *(skipping(check, opened.reason) for check in _IN_THE_STORAGE)]
-    return [*checks, *_storage_checks(opened.storage, recheck_table, clock)]
-
-
-_IN_THE_STORAGE = tuple(check for check in CHECK_IDS if check.startswith("database."))[2:]
-"""The checks after `database.opens` and `database.schema`."""
-
-
-def _storage_checks(storage: Storage, recheck_table: Recheck, clock: Clock) -> list[Check]:
-    upkeep = storage.upkeep
-    scans: tuple[tuple[str, Callable[[], Awaitable[Finding]], Callable[[], Awaitable[str]]], ...] = (
-        ("integrity", judging(upkeep.check_integrity, judge_integrity), partial(_repair_file, upkeep)),
-        ("words", judging(upkeep.check_words, judge_words), partial(_rebuild_words, upkeep)),
-        ("vectors", judging(upkeep.check_vectors, judge_vectors), partial(_rebuild_vectors, upkeep)),
-        ("invariant", judging(upkeep.census, judge_census), partial(_restore_invariant, upkeep)),
-    )
-
-    async def rechecked(fix: Callable[[], Awaitable[str]]) -> str:
-        done = await fix()
-        recheck_table()
-        return done
-
-    return [
-        *(
-            Check(id=f"database.{name}", run=run, fix=partial(rechecked, fix), timeout_s=SCAN_S)
-            for name, run, fix in scans
-        ),
-        scrub_check(storage, recheck_table),
-        bookkeeping_check(storage, recheck_table, clock),
-        audit_check(storage),
-        slots_check(storage),
-        Check(id="database.wal", run=judging(storage.stats, lambda stats: judge_wal(stats.wal_bytes))),
-        Check(
-            id="database.durability",
-            run=judging(storage.stats, lambda stats: judge_durability(stats.warnings)),
-        ),
-    ]
-
-
-def _schema_check(opened: Opened) -> Callable[[], Finding | Awaitable[Finding]]:
-    """Return the look at the schema of the file at the path, unless the daemon has lost its own file.
-
-    The schema of a server is compared when the storage is opened.
-    """
-    if opened.server is not None:
-        is_open = opened.storage is not None
-        return lambda: passed("the schema is that of this agentctx") if is_open else skipped(opened.reason)
-    if opened.storage is not None and opened.storage.files.fault is not None:
-        return lambda: skipped("the daemon cannot write to the database")
-    return blocking(lambda: _check_schema(opened.path))
-
-
-def _check_schema(path: Path) -> Finding:
-    if not path.exists():
+@check(Inner, "database.schema")
+def check_schema(inner: Inner) -> Finding:
+    """Look at the file, unless the daemon has lost it. A server's schema was compared on opening."""
+    if inner.server is not None:
+        return passed("the schema is that of this agentctx") if inner.opened else skipped(inner.not_opened)
+    if inner.opened is not None and inner.opened.files.fault is not None:
+        return skipped("the daemon cannot write to the database")
+    if not inner.path.exists():
         return skipped("nothing is saved yet")
-    return judge_schema(offline_storage().schema(path))
+    return judge_schema(offline_storage().schema(inner.path))
 
 
 def judge_schema(schema: SchemaState) -> Finding:
@@ -148,6 +70,19 @@ def judge_schema(schema: SchemaState) -> Finding:
     return passed(f"schema version {applied}")
 
 
+async def _repair_file(inner: Inner) -> str:
+    repaired = await inner.upkeep.repair_file()
+    inner.recheck_table()
+    return repair_summary(repaired)
+
+
+@check(
+    Inner,
+    "database.integrity",
+    lambda inner: inner.upkeep.check_integrity(),
+    fix=_repair_file,
+    timeout_s=SCAN_S,
+)
 def judge_integrity(problems: Sequence[str]) -> Finding:
     if not problems:
         return passed("the file is intact")
@@ -159,6 +94,15 @@ def judge_integrity(problems: Sequence[str]) -> Finding:
     )
 
 
+async def _rebuild_words(inner: Inner) -> str:
+    rebuilt = await inner.upkeep.rebuild_words()
+    inner.recheck_table()
+    return f"built the index of words again, {counted(rebuilt, 'chunk')}"
+
+
+@check(
+    Inner, "database.words", lambda inner: inner.upkeep.check_words(), fix=_rebuild_words, timeout_s=SCAN_S
+)
 def judge_words(problem: str | None) -> Finding:
     if problem is None:
         return passed("the keyword index matches the entries")
@@ -170,6 +114,21 @@ def judge_words(problem: str | None) -> Finding:
     )
 
 
+async def _rebuild_vectors(inner: Inner) -> str:
+    upkeep = inner.upkeep
+    spaces = {fault.space for fault in await upkeep.check_vectors()}
+    pending = sum([await upkeep.rebuild_vectors(space) for space in sorted(spaces)])
+    inner.recheck_table()
+    return f"recreated {counted(len(spaces), 'vector table')}; {counted(pending, 'chunk')} to embed again"
+
+
+@check(
+    Inner,
+    "database.vectors",
+    lambda inner: inner.upkeep.check_vectors(),
+    fix=_rebuild_vectors,
+    timeout_s=SCAN_S,
+)
 def judge_vectors(faults: Sequence[SpaceFault]) -> Finding:
     if not faults:
         return passed("the vector tables are intact")
@@ -181,7 +140,35 @@ def judge_vectors(faults: Sequence[SpaceFault]) -> Finding:
     )
 
 
+async def _restore_invariant(inner: Inner) -> str:
+    upkeep = inner.upkeep
+    removed = await upkeep.remove_orphans()
+    pending = await upkeep.create_missing_jobs()
+    census = await upkeep.census()
+    rebuilt = 0
+    if census.chunks_without_words or census.words_without_chunk:
+        rebuilt = await upkeep.rebuild_words()
+    inner.recheck_table()
+    done = [
+        f"removed {counted(removed, 'orphan')}" if removed else "",
+        f"made {counted(pending, 'missing job')}" if pending else "",
+        f"built the index of words again, {counted(rebuilt, 'chunk')}" if rebuilt else "",
+    ]
+    return ", ".join(filter(None, done)) or "found nothing left to repair"
+
+
+@check(
+    Inner, "database.invariant", lambda inner: inner.upkeep.census(), fix=_restore_invariant, timeout_s=SCAN_S
+)
 def judge_census(census: Census) -> Finding:
+    violations = {
+        "chunks with neither vector nor job": census.chunks_without_job,
+        "chunks without words": census.chunks_without_words,
+        "vectors without a chunk": census.orphan_vectors,
+        "jobs without a chunk or space": census.orphan_jobs,
+        "chunks without a live entry": census.orphan_chunks,
+        "words without a chunk": census.words_without_chunk,
+    }
     if not census.violations:
         return passed(
             f"{counted(census.entries, 'entry', 'entries')}, {counted(census.chunks, 'chunk')}, "
@@ -189,21 +176,15 @@ def judge_census(census: Census) -> Finding:
         )
     return failed(
         "some saved data cannot be found, or some forgotten data is left",
-        detail=", ".join(f"{count} {name}" for count, name in _violations(census) if count),
+        detail=", ".join(f"{count} {name}" for name, count in violations.items() if count),
         hint="Run `agentctx doctor --fix`, and please report this: it must never happen.",
         fixable=True,
     )
 
 
-def _violations(census: Census) -> list[tuple[int, str]]:
-    return [
-        (census.chunks_without_job, "chunks with neither vector nor job"),
-        (census.chunks_without_words, "chunks without words"),
-        (census.orphan_vectors, "vectors without a chunk"),
-        (census.orphan_jobs, "jobs without a chunk or space"),
-        (census.orphan_chunks, "chunks without a live entry"),
-        (census.words_without_chunk, "words without a chunk"),
-    ]
+@check(Inner, "database.wal")
+async def check_wal(inner: Inner) -> Finding:
+    return judge_wal((await inner.storage.stats()).wal_bytes)
 
 
 def judge_wal(octets: int) -> Finding:
@@ -213,6 +194,11 @@ def judge_wal(octets: int) -> Finding:
         f"{size(octets)} of WAL: it is not being checkpointed",
         hint="Another program keeps a read transaction open on the database; stop it, or restart the daemon.",
     )
+
+
+@check(Inner, "database.durability")
+async def check_durability(inner: Inner) -> Finding:
+    return judge_durability((await inner.storage.stats()).warnings)
 
 
 def judge_durability(warnings: Sequence[str]) -> Finding:
@@ -244,32 +230,3 @@ def repair_summary(repaired: FileRepair | None) -> str:
         else "",
     ]
     return "; ".join(part for part in parts if part)
-
-
-async def _repair_file(upkeep: UpkeepStorage) -> str:
-    return repair_summary(await upkeep.repair_file())
-
-
-async def _rebuild_words(upkeep: UpkeepStorage) -> str:
-    return f"built the index of words again, {counted(await upkeep.rebuild_words(), 'chunk')}"
-
-
-async def _rebuild_vectors(upkeep: UpkeepStorage) -> str:
-    spaces = {fault.space for fault in await upkeep.check_vectors()}
-    pending = sum([await upkeep.rebuild_vectors(space) for space in sorted(spaces)])
-    return f"recreated {counted(len(spaces), 'vector table')}; {counted(pending, 'chunk')} to embed again"
-
-
-async def _restore_invariant(upkeep: UpkeepStorage) -> str:
-    removed = await upkeep.remove_orphans()
-    pending = await upkeep.create_missing_jobs()
-    census = await upkeep.census()
-    rebuilt = 0
-    if census.chunks_without_words or census.words_without_chunk:
-        rebuilt = await upkeep.rebuild_words()
-    done = [
-        f"removed {counted(removed, 'orphan')}" if removed else "",
-        f"made {counted(pending, 'missing job')}" if pending else "",
-        f"built the index of words again, {counted(rebuilt, 'chunk')}" if rebuilt else "",
-    ]
-    return ", ".join(filter(None, done)) or "found nothing left to repair"

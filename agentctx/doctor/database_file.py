@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.bounded_files import read_bounded
-from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.daemon import RECORD_NAME, read_record
+from agentctx.doctor.machine import Machine
 from agentctx.errors import DatabaseMissing
-from agentctx.host.start_record import RECORD_NAME, read_record
 from agentctx.storage.opening import offline_storage
 from agentctx.wording import counted, listed
 
@@ -88,10 +89,7 @@ def missing(place: DatabasePlace) -> DatabaseMissing | None:
     return None
 
 
-def database_file_check(database: Path) -> Check:
-    return Check(id="files.database", run=blocking(lambda: judge_place(check_place(database))))
-
-
+@check(Machine, "files.database", lambda machine: check_place(machine.database))
 def judge_place(place: DatabasePlace) -> Finding:
     if problem := missing(place):
         return failed(problem.message, hint=problem.hint)

@@ -8,7 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.machine import Machine
 from agentctx.storage.opening import ReserveState, offline_storage
 from agentctx.wording import size
 
@@ -25,13 +26,13 @@ SHARED_WITH_HOST = frozenset({"9p", "virtiofs", "vboxsf", "fuse.vmhgfs-fuse", "f
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
-def disk_checks(folder: Path, *, reserve_bytes: int) -> list[Check]:
-    """Return the checks of a data folder, or of the nearest existing folder above it."""
-    return [
-        Check(id="files.space", run=blocking(lambda: judge_space(*_space(folder)))),
-        Check(id="files.reserve", run=blocking(lambda: _check_reserve(folder, reserve_bytes))),
-        Check(id="files.filesystem", run=blocking(lambda: _check_filesystem(folder))),
-    ]
+@check(Machine, "files.space")
+def check_space(machine: Machine) -> Finding:
+    """Judge the disk of the data folder, or of the nearest existing folder above it."""
+    folder = machine.folder
+    is_open = folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)
+    used = sum(map(_bytes, folder.iterdir())) if is_open else 0
+    return judge_space(shutil.disk_usage(_nearest(folder)).free, used)
 
 
 def judge_space(free: int, used: int) -> Finding:
@@ -47,10 +48,12 @@ def judge_space(free: int, used: int) -> Finding:
     return passed(left)
 
 
-def _check_reserve(folder: Path, wanted: int) -> Finding:
+@check(Machine, "files.reserve")
+def check_reserve(machine: Machine) -> Finding:
+    folder = machine.database.parent
     if not folder.is_dir():
         return skipped("nothing is saved yet")
-    return judge_reserve(offline_storage().reserve(folder, wanted))
+    return judge_reserve(offline_storage().reserve(folder, machine.reserve_bytes))
 
 
 def judge_reserve(state: ReserveState) -> Finding:
@@ -74,13 +77,6 @@ def judge_reserve(state: ReserveState) -> Finding:
     )
 
 
-def _space(folder: Path) -> tuple[int, int]:
-    """Return the bytes that are free, and those that the files in the folder use."""
-    is_open = folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)
-    used = sum(map(_bytes, folder.iterdir())) if is_open else 0
-    return shutil.disk_usage(_nearest(folder)).free, used
-
-
 def _bytes(path: Path) -> int:
     """Return the file's size, or 0 if a running daemon removed it meanwhile, as SQLite does with the WAL."""
     try:
@@ -89,7 +85,9 @@ def _bytes(path: Path) -> int:
         return 0
 
 
-def _check_filesystem(folder: Path) -> Finding:
+@check(Machine, "files.filesystem")
+def check_filesystem(machine: Machine) -> Finding:
+    folder = machine.folder
     if not MOUNTS.exists():
         return skipped(f"{sys.platform} does not report the type of this disk")
     mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")

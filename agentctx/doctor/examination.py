@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from agentctx.config.schema import Settings
+from agentctx.doctor import backup, database, provider, queue, rag, running, scrub, space  # noqa: F401 - checks
 from agentctx.doctor.catalog import INNER_IDS, select
-from agentctx.doctor.check import Finding, failed, passed, skipped, warned
-from agentctx.doctor.database import Opened, judge_schema, repair_summary
-from agentctx.doctor.inner import InnerContext, Running, inner_checks, no_queue
-from agentctx.doctor.provider import Embedding, make_embedding
-from agentctx.doctor.runner import chosen, report, run_checks
+from agentctx.doctor.check import Finding, Skip, failed, passed, skipped, warned
+from agentctx.doctor.database import judge_schema, repair_summary
+from agentctx.doctor.inner import Embedding, Inner, RunningDaemon, make_embedding
+from agentctx.doctor.runner import report, run_checks
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, SchemaForeign, StorageCorrupt, StorageFailed
@@ -34,24 +34,22 @@ async def examine_own(
     offline: bool,
     fix: bool,
     storage: Storage,
-    database: Path,
+    path: Path,
     lanes: Lanes | None,
     calibrator: Calibrator,
     refusals: Refusals,
     recorder: Recorder,
     settings: Settings,
+    expect_memory: Callable[[], str | None],
 ) -> DoctorReply:
     """Examine the database and model that the daemon has open."""
     server, lane = server_of(settings), lanes.leading if lanes else None
-    inside = InnerContext(
+    inner = Inner(
         settings=settings,
-        opened=Opened(
-            path=database,
-            storage=storage,
-            opening=passed(f"{server or database}, open in the daemon"),
-            server=server,
-            by_daemon=True,
-        ),
+        path=path,
+        server=server,
+        opening=passed(f"{server or path}, open in the daemon"),
+        opened=storage,
         embedding=Embedding(
             settings=lane.settings if lane else settings.embedding,
             provider=lane.provider if lane else None,
@@ -59,29 +57,30 @@ async def examine_own(
             is_next=lanes.has_moved if lanes else False,
             offline=offline,
         ),
-        clock=storage.clock,
-        queue_trouble=_trouble(lane.queue) if lane else None,
-        recheck_table=lanes.recheck_table if lanes else no_queue,
         calibration=calibrator.state(lane.provider) if lane else None,
-        running=Running(
+        daemon=RunningDaemon(
+            expect_memory=expect_memory,
             models=running_models(lanes),
             loop_lag=recorder.loop_lag,
             write_fault=storage.files.fault,
             captures_refused=recorder.captures_refused,
             without_context=without_context(refusals),
+            queue_trouble=_trouble(lane.queue) if lane else None,
+            recheck_table=lanes.recheck_table if lanes else None,
         ),
+        clock=storage.clock,
     )
-    return report(await run_checks(chosen(inner_checks(inside), select(only)), fix=fix))
+    return report(await run_checks(select(only), inner, fix=fix))
 
 
-def _trouble(queue: EmbeddingQueue) -> str | None:
-    status = queue.status()
+def _trouble(worker: EmbeddingQueue) -> str | None:
+    status = worker.status()
     return None if status.state == "ok" else status.reason or status.state
 
 
 async def examine_alone(
     settings: Settings,
-    database: Path,
+    path: Path,
     wanted: Sequence[str] = INNER_IDS,
     *,
     offline: bool = False,
@@ -94,21 +93,33 @@ async def examine_alone(
     A missing database is not created, and one with another schema is not changed. If the lock could not be
     taken, `taken` says who holds it, and the database is not opened.
     """
-    folder = database.parent if taken is None and await asyncio.to_thread(database.parent.is_dir) else None
+    folder = path.parent if taken is None and await asyncio.to_thread(path.parent.is_dir) else None
     embedding = make_embedding(settings.embedding, offline=offline, folder=folder, clock=clock)
-    try:
-        async with _opened(database, settings, taken=taken, clock=clock, fix=fix) as opened:
-            inside = InnerContext(
-                settings=settings,
-                opened=opened,
-                embedding=embedding,
-                clock=clock,
-                calibration=await asyncio.to_thread(_calibration, embedding, folder, settings),
-            )
-            return await run_checks(chosen(inner_checks(inside), wanted), fix=fix)
-    finally:
+    async with AsyncExitStack() as closing:
         if embedding.provider is not None:
-            await embedding.provider.aclose()
+            closing.push_async_callback(embedding.provider.aclose)
+        storage, reason = None, ""
+        try:
+            storage, opening = await _open(settings, path, taken=taken, clock=clock, fix=fix)
+            closing.push_async_callback(storage.close)
+        except Skip as skip:
+            reason = str(skip)
+            opening = skipped(reason)
+        except AgentctxError as error:
+            reason = "the database does not open"
+            opening = failed(error.message, hint=error.hint)
+        inner = Inner(
+            settings=settings,
+            path=path,
+            server=server_of(settings),
+            opening=opening,
+            opened=storage,
+            not_opened=reason,
+            embedding=embedding,
+            calibration=await asyncio.to_thread(_calibration, embedding, folder, settings),
+            clock=clock,
+        )
+        return await run_checks(wanted, inner, fix=fix)
 
 
 def _calibration(embedding: Embedding, folder: Path | None, settings: Settings) -> CalibrationState | None:
@@ -119,32 +130,20 @@ def _calibration(embedding: Embedding, folder: Path | None, settings: Settings) 
     return "pending" if settings.injection.calibrate else "off"
 
 
-@asynccontextmanager
-async def _opened(
-    path: Path, settings: Settings, *, taken: str | None, clock: Clock, fix: bool
-) -> AsyncIterator[Opened]:
-    server = server_of(settings)
-    reason = taken or (None if server else await asyncio.to_thread(_reason_to_skip, path))
-    if reason is not None:
-        yield Opened(path=path, storage=None, opening=skipped(reason), reason=reason, server=server)
-        return
-    try:
-        storage, opening = await _open_or_repair(settings, path, clock=clock, fix=fix)
-    except AgentctxError as error:
-        opening = failed(error.message, hint=error.hint)
-        reason = "the database does not open"
-        yield Opened(path=path, storage=None, opening=opening, reason=reason, server=server)
-        return
-    try:
-        yield Opened(path=path, storage=storage, opening=opening, server=server)
-    finally:
-        await storage.close()
-
-
-async def _open_or_repair(
-    settings: Settings, path: Path, *, clock: Clock, fix: bool
+async def _open(
+    settings: Settings, path: Path, *, taken: str | None, clock: Clock, fix: bool
 ) -> tuple[Storage, Finding]:
+    """Open the database, with the finding about it; with `fix`, a file that does not open is rebuilt.
+
+    Raises:
+        Skip: it must not be opened.
+        AgentctxError: it does not open.
+    """
     server = server_of(settings)
+    if taken:
+        raise Skip(taken)
+    if server is None:
+        await asyncio.to_thread(_expect_schema, path)
     try:
         storage = await open_storage(settings, path, clock=clock, migrates=server is None)
         return storage, passed(f"{server or path} opens")
@@ -160,14 +159,15 @@ async def _open_or_repair(
     return await open_storage(settings, path, clock=clock), opening
 
 
-def _reason_to_skip(path: Path) -> str | None:
-    """Return why the database must not be opened, or None if it may: opening would migrate an old schema."""
+def _expect_schema(path: Path) -> None:
+    """Raise `Skip` if the database must not be opened: opening would create it, or migrate an old schema."""
     if not path.exists():
-        return "nothing is saved yet"
+        raise Skip("nothing is saved yet")
     try:
         schema = offline_storage().schema(path)
     except StorageFailed:
-        return None  # opening it reports the error
+        return  # opening it reports the error
     finding = judge_schema(schema)
     may_open = schema.is_misrecorded or schema.foreign  # opening it reports what is foreign
-    return f"not opened: {finding.message}" if finding.is_trouble and not may_open else None
+    if finding.is_trouble and not may_open:
+        raise Skip(f"not opened: {finding.message}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -39,6 +40,7 @@ class Examiner:
     refusals: Refusals
     recorder: Recorder
     settings: CurrentSettings
+    expect_memory: Callable[[], str | None]
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _begun: int = field(default=0, init=False)
     _latest: dict[_Wanted, tuple[int, wire.DoctorReply]] = field(default_factory=dict, init=False)
@@ -77,12 +79,13 @@ class Examiner:
             offline=offline,
             fix=fix,
             storage=self.storage,
-            database=self.database,
+            path=self.database,
             lanes=self.lanes,
             calibrator=self.calibrator,
             refusals=self.refusals,
             recorder=self.recorder,
             settings=self.settings.value,
+            expect_memory=self.expect_memory,
         )
         self._latest = {wanted: (number, reply)}
         return reply

@@ -6,51 +6,27 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agentctx.config.embedding import QueueSettings
-from agentctx.doctor.check import Check, Finding, passed, skipping, warned
-from agentctx.doctor.database import Opened
-from agentctx.doctor.scrub import Recheck
+from agentctx.doctor.check import Finding, check, passed, warned
+from agentctx.doctor.inner import Inner
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.records import BuriedRow, QueueDepth
-from agentctx.times import Clock
 from agentctx.wording import counted, duration
 
 OLD_MS = 15 * 60_000
 """Age in ms from which a pending job suggests trouble or a very long queue."""
 _SHOWN = 2
 _REASON_CHARS = 120
-_CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
 
 
-def queue_checks(
-    opened: Opened, settings: QueueSettings, clock: Clock, reason: str | None, recheck_table: Recheck
-) -> list[Check]:
-    """Return the checks. `reason` is why the running queue embeds nothing; None if it does."""
-    storage = opened.storage
-    if storage is None:
-        return [skipping(check, opened.reason) for check in _CHECKS]
-
-    async def backlog() -> Finding:
-        depth = await storage.jobs.depth()
-        return judge_backlog(depth, now=clock(), by_daemon=opened.by_daemon, reason=reason)
-
-    async def buried() -> Finding:
-        depth = await storage.jobs.depth()
-        return judge_buried(depth.buried, await storage.jobs.buried() if depth.buried else [])
-
-    async def leases() -> Finding:
-        now = clock()
-        return judge_leases(now=now, next_due=await storage.jobs.next_due(now), settings=settings)
-
-    async def retry() -> str:
-        retried = await storage.jobs.retry_buried()
-        recheck_table()
-        return f"put {counted(retried, 'job')} back into the queue"
-
-    return [
-        Check(id="queue.backlog", run=backlog),
-        Check(id="queue.buried", run=buried, fix=retry),
-        Check(id="queue.leases", run=leases),
-    ]
+@check(Inner, "queue.backlog")
+async def check_backlog(inner: Inner) -> Finding:
+    depth = await inner.storage.jobs.depth()
+    return judge_backlog(
+        depth,
+        now=inner.clock(),
+        by_daemon=inner.daemon is not None,
+        reason=inner.daemon.queue_trouble if inner.daemon else None,
+    )
 
 
 def judge_backlog(depth: QueueDepth, *, now: int, by_daemon: bool, reason: str | None) -> Finding:
@@ -75,6 +51,18 @@ def judge_backlog(depth: QueueDepth, *, now: int, by_daemon: bool, reason: str |
     return passed(waiting)
 
 
+async def _retry(inner: Inner) -> str:
+    retried = await inner.storage.jobs.retry_buried()
+    inner.recheck_table()
+    return f"put {counted(retried, 'job')} back into the queue"
+
+
+@check(Inner, "queue.buried", fix=_retry)
+async def check_buried(inner: Inner) -> Finding:
+    depth = await inner.storage.jobs.depth()
+    return judge_buried(depth.buried, await inner.storage.jobs.buried() if depth.buried else [])
+
+
 def judge_buried(count: int, rows: Sequence[BuriedRow]) -> Finding:
     if not count:
         return passed("no job has failed permanently")
@@ -85,6 +73,13 @@ def judge_buried(count: int, rows: Sequence[BuriedRow]) -> Finding:
         hint="Run `agentctx queue retry` once the cause is fixed; `agentctx queue status` lists them.",
         fixable=True,
     )
+
+
+@check(Inner, "queue.leases")
+async def check_leases(inner: Inner) -> Finding:
+    now = inner.clock()
+    next_due = await inner.storage.jobs.next_due(now)
+    return judge_leases(now=now, next_due=next_due, settings=inner.settings.embedding.queue)
 
 
 def judge_leases(*, now: int, next_due: int | None, settings: QueueSettings) -> Finding:

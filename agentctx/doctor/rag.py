@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
 from typing import Final
 
 from agentctx.chunking.base import PositionAwareChunk
-from agentctx.config.embedding import RerankSettings
 from agentctx.config.schema import Settings
-from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
+from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.inner import Inner
 from agentctx.embedding_providers.registry import NONE
 from agentctx.errors import AgentctxError
 from agentctx.rerankers.registry import NONE as NO_RERANKER
@@ -26,16 +26,7 @@ _PASSAGES = tuple(
 )
 
 
-def rag_checks(settings: Settings, calibration: CalibrationState | None, *, offline: bool) -> list[Check]:
-    """Return the checks. `calibration` is None without a model; `offline` calls no reranker over HTTP."""
-    probe = partial(probe_reranker, settings.rerank, offline=offline)
-    return [
-        Check(id="rag.settings", run=lambda: judge_rag(settings)),
-        Check(id="rag.calibration", run=lambda: judge_calibration(calibration)),
-        Check(id="rerank.answers", run=probe, timeout_s=PROBE_S),
-    ]
-
-
+@check(Inner, "rag.calibration", lambda inner: inner.calibration)
 def judge_calibration(state: CalibrationState | None) -> Finding:
     match state:
         case None:
@@ -53,6 +44,7 @@ def judge_calibration(state: CalibrationState | None) -> Finding:
             )
 
 
+@check(Inner, "rag.settings", lambda inner: inner.settings)
 def judge_rag(settings: Settings) -> Finding:
     rag = settings.embedding.rag
     if rag.max_results > settings.limits.max_results:
@@ -63,8 +55,7 @@ def judge_rag(settings: Settings) -> Finding:
         )
     if not rag.enabled:
         return passed("off: LLM calls get no context; embedding.rag.enabled is false")
-    doubts = _warnings(settings)
-    if doubts:
+    if doubts := list(_doubts(settings)):
         return warned(
             "some search settings make little sense",
             detail="; ".join(doubts),
@@ -73,38 +64,27 @@ def judge_rag(settings: Settings) -> Finding:
     return passed(f"{rag.max_results} passages of {', '.join(rag.collections)}")
 
 
-def _warnings(settings: Settings) -> list[str]:
+def _doubts(settings: Settings) -> Iterator[str]:
     rag, embeds = settings.embedding.rag, settings.embedding.provider != NONE
-    return [
-        text
-        for is_so, text in (
-            (not rag.collections, "embedding.rag.collections is empty: nothing is searched"),
-            (
-                rag.budget_tokens < SMALL_BUDGET,
-                f"embedding.rag.budget_tokens is {rag.budget_tokens}: hardly a passage fits",
-            ),
-            (
-                rag.deadline_s > LONG_WAIT_S,
-                f"embedding.rag.deadline_s is {rag.deadline_s:g}: an LLM call may wait that long",
-            ),
-            (
-                embeds and rag.dense_weight == 0,
-                "embedding.rag.dense_weight is 0: vectors are made and then not used",
-            ),
-            (
-                not embeds and rag.max_distance > 0,
-                "embedding.rag.max_distance is set, but without embedding nothing has a distance",
-            ),
-        )
-        if is_so
-    ]
+    if not rag.collections:
+        yield "embedding.rag.collections is empty: nothing is searched"
+    if rag.budget_tokens < SMALL_BUDGET:
+        yield f"embedding.rag.budget_tokens is {rag.budget_tokens}: hardly a passage fits"
+    if rag.deadline_s > LONG_WAIT_S:
+        yield f"embedding.rag.deadline_s is {rag.deadline_s:g}: an LLM call may wait that long"
+    if embeds and rag.dense_weight == 0:
+        yield "embedding.rag.dense_weight is 0: vectors are made and then not used"
+    if not embeds and rag.max_distance > 0:
+        yield "embedding.rag.max_distance is set, but without embedding nothing has a distance"
 
 
-async def probe_reranker(settings: RerankSettings, *, offline: bool) -> Finding:
+@check(Inner, "rerank.answers", timeout_s=PROBE_S)
+async def check_reranker(inner: Inner) -> Finding:
     """Let the configured reranker order two texts."""
+    settings = inner.settings.rerank
     if settings.provider == NO_RERANKER:
         return skipped("rerank.provider is none: results keep their order")
-    if offline and is_remote(settings.provider):
+    if inner.embedding.offline and is_remote(settings.provider):
         return skipped(f"{settings.provider} was not asked: --offline")
     try:
         reranker = await create_reranker(settings)

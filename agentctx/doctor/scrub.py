@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentctx.doctor.check import SCAN_S, Check, Finding, failed, judging, passed, warned
+from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, warned
+from agentctx.doctor.inner import Inner
 from agentctx.storage.audit import ChainFault, ChainVerdict
-from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Damage, ScrubState
 from agentctx.storage.upkeep import Bookkeeping
-from agentctx.times import Clock, format_time
+from agentctx.times import format_time
 from agentctx.wording import counted, listed
 
 _SHOWN = 10
-
-Recheck = Callable[[], None]
-"""Tells the running queue that jobs were added to the table; does nothing if no queue runs."""
 _FAULTS_SHOWN = 3
 MANY_DEAD: Final = 0.3
 """Share of dead slots to report. The daemon packs from a quarter on; more means that it cannot keep up."""
@@ -30,20 +27,18 @@ _SECURITY = (
 )
 
 
-def scrub_check(storage: Storage, recheck_table: Recheck) -> Check:
-    """Return the check of all checksums; its repair embeds damaged vectors again and names the rest."""
+async def _repair_damage(inner: Inner) -> str:
+    lost = await inner.storage.scrub.repair()
+    inner.recheck_table()
+    if not lost:
+        return "damaged vectors are embedded again"
+    return f"damaged vectors are embedded again; cannot be recreated: {_named(lost)}"
 
-    async def run() -> Finding:
-        return judge_damage(await storage.scrub.check_all(), await storage.scrub.state())
 
-    async def fix() -> str:
-        lost = await storage.scrub.repair()
-        recheck_table()
-        if not lost:
-            return "damaged vectors are embedded again"
-        return f"damaged vectors are embedded again; cannot be recreated: {_named(lost)}"
-
-    return Check(id="database.scrub", run=run, fix=fix, timeout_s=SCAN_S)
+@check(Inner, "database.scrub", fix=_repair_damage, timeout_s=SCAN_S)
+async def check_checksums(inner: Inner) -> Finding:
+    scrub = inner.storage.scrub
+    return judge_damage(await scrub.check_all(), await scrub.state())
 
 
 def judge_damage(damage: Sequence[Damage], state: ScrubState) -> Finding:
@@ -72,12 +67,9 @@ def _named(damage: Sequence[Damage]) -> str:
     return listed(dict.fromkeys(each.entry for each in damage), most=_SHOWN, separator=", ")
 
 
-def audit_check(storage: Storage) -> Check:
-    """Return the check of the whole audit chain. It has no repair: changes must stay visible."""
-    return Check(id="database.audit", run=judging(storage.audit.verify, judge_audit), timeout_s=SCAN_S)
-
-
+@check(Inner, "database.audit", lambda inner: inner.storage.audit.verify(), timeout_s=SCAN_S)
 def judge_audit(verdict: ChainVerdict) -> Finding:
+    """Judge the whole audit chain. It has no repair: changes must stay visible."""
     if verdict.is_sound:
         return passed(f"the audit trail is intact, {counted(verdict.rows, 'row')}")
     return failed(
@@ -91,17 +83,13 @@ def _describe(fault: ChainFault) -> str:
     return fault.problem if fault.seq is None else f"row {fault.seq} {fault.problem}"
 
 
-def slots_check(storage: Storage) -> Check:
-    """Return the check of the slots; its repair packs all vectors while searches and saves continue."""
-
-    async def fix() -> str:
-        moved = await storage.slots.pack()
-        return f"packed the tables of vectors, {counted(moved, 'vector')} moved"
-
-    run = judging(storage.slots.count, judge_slots)
-    return Check(id="database.slots", run=run, fix=fix, timeout_s=SCAN_S)
+async def _pack(inner: Inner) -> str:
+    """Pack all vectors while searches and saves continue."""
+    moved = await inner.storage.slots.pack()
+    return f"packed the tables of vectors, {counted(moved, 'vector')} moved"
 
 
+@check(Inner, "database.slots", lambda inner: inner.storage.slots.count(), fix=_pack, timeout_s=SCAN_S)
 def judge_slots(count: SlotCount) -> Finding:
     if not count.used and not count.dead:
         return passed("there is nothing to pack")
@@ -116,14 +104,15 @@ def judge_slots(count: SlotCount) -> Finding:
     )
 
 
-def bookkeeping_check(storage: Storage, recheck_table: Recheck, clock: Clock) -> Check:
-    async def fix() -> str:
-        repaired = await storage.upkeep.repair_bookkeeping()
-        recheck_table()
-        return f"repaired or removed {counted(repaired, 'row')}"
+async def _repair_bookkeeping(inner: Inner) -> str:
+    repaired = await inner.upkeep.repair_bookkeeping()
+    inner.recheck_table()
+    return f"repaired or removed {counted(repaired, 'row')}"
 
-    run = judging(storage.upkeep.check_bookkeeping, lambda found: judge_bookkeeping(found, now=clock()))
-    return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)
+
+@check(Inner, "database.bookkeeping", fix=_repair_bookkeeping, timeout_s=SCAN_S)
+async def check_bookkeeping(inner: Inner) -> Finding:
+    return judge_bookkeeping(await inner.upkeep.check_bookkeeping(), now=inner.clock())
 
 
 def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:

@@ -4,52 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.host.listen import SocketAnswer, probe_socket
+from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.machine import Machine, SocketFacts
 
 
-@dataclass(frozen=True, slots=True)
-class SocketFacts:
-    """The file at the path. `answer` is the result of connecting, None if it is not a socket."""
-
-    mode: int
-    uid: int
-    answer: SocketAnswer | None
-
-
-def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable[[], str]) -> list[Check]:
-    """Return the checks. `wanted_mode` is `server.socket_mode`, None for a socket made by systemd.
-
-    `remove_stale` removes the file, under the socket's lock, if no process listens, and returns what it did.
-    """
-    folder = path.absolute().parent
-
-    def repair() -> str:
-        facts = check_socket(path)
-        if facts is not None and facts.answer == "gone":
-            return remove_stale()
-        if wanted_mode is None:
-            return f"left {path} as systemd made it"
-        path.chmod(wanted_mode)
-        return f"set mode {wanted_mode:04o} on {path}"
-
-    return [
-        Check(id="socket.folder", run=blocking(lambda: _check_folder(folder))),
-        Check(
-            id="socket.file",
-            run=blocking(
-                lambda: judge_socket(path, check_socket(path), wanted_mode=wanted_mode, me=os.geteuid())
-            ),
-            fix=blocking(repair),
-        ),
-    ]
-
-
-def _check_folder(folder: Path) -> Finding:
+@check(Machine, "socket.folder")
+def check_folder(machine: Machine) -> Finding:
+    folder = machine.socket.absolute().parent
     if not folder.exists():
         return skipped(f"{folder} does not exist yet; the daemon creates it")
     return judge_folder(folder, folder.stat().st_mode)
@@ -66,14 +29,21 @@ def judge_folder(folder: Path, mode: int) -> Finding:
     return passed(f"no other user can replace a socket in {folder}")
 
 
-def check_socket(path: Path) -> SocketFacts | None:
-    """Return the facts of the file, or None if there is nothing at the path."""
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return None
-    answer = probe_socket(path) if stat.S_ISSOCK(status.st_mode) else None
-    return SocketFacts(stat.S_IMODE(status.st_mode), status.st_uid, answer)
+def _repair(machine: Machine) -> str:
+    path, mode, facts = machine.socket, machine.socket_mode, machine.look_at_socket()
+    if facts is not None and facts.answer == "gone":
+        return machine.remove_stale_socket()
+    if mode is None:
+        return f"left {path} as systemd made it"
+    path.chmod(mode)
+    return f"set mode {mode:04o} on {path}"
+
+
+@check(Machine, "socket.file", fix=_repair)
+def check_socket(machine: Machine) -> Finding:
+    return judge_socket(
+        machine.socket, machine.look_at_socket(), wanted_mode=machine.socket_mode, me=os.geteuid()
+    )
 
 
 def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int | None, me: int) -> Finding:

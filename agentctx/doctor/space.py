@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
-from agentctx.doctor.check import SCAN_S, Check, Finding, failed, judging, passed, skipped, skipping, warned
-from agentctx.doctor.database import Opened
-from agentctx.doctor.provider import OFF, Embedding, Probe
+from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.inner import OFF, PROBE_S, Inner
 from agentctx.embedding_providers.base import DIMENSION_HINT, MODEL_CHANGED_HINT, Vectors
 from agentctx.embedding_providers.canary import CANARY_COSINE, canary_cosine
 from agentctx.embedding_providers.embedded.built_models import MINILM, MULTILINGUAL
@@ -22,10 +20,8 @@ from agentctx.service.prover import (
     stale_spaces,
     wrong_models,
 )
-from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Space, SpaceState
-from agentctx.storage.search import SearchStorage
 from agentctx.storage.stop_words import STOP_WORDS, foreign_stop_words
 from agentctx.wording import counted, listed
 
@@ -35,7 +31,6 @@ _MOVED = warned(
     "Or run `agentctx reembed --rollback` to go back.",
 )
 _VALUE_CHARS = 24
-_PROOFS = ("embedding.fingerprints", "embedding.self_retrieval", "embedding.language")
 _NO_ANSWER = "the model was not asked, or did not answer"
 _AGAIN: Final = (
     "Restart the daemon: it compares again, and embeds again what is not from the configured model."
@@ -50,58 +45,11 @@ MIN_HITS: Final = 2
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def space_checks(
-    opened: Opened, embedding: Embedding, probe: Probe, running: RunningModels | None = None
-) -> list[Check]:
-    """Return the checks. `running` holds the running models, None if no daemon runs."""
-
-    async def stored() -> list[Space]:
-        return [] if opened.storage is None else await opened.storage.spaces.all()
-
-    async def own() -> Space | None:
-        if embedding.provider is None or opened.storage is None:
-            return None
-        fingerprint = space_fingerprint(embedding.provider)
-        return own_space(fingerprint, await stored())
-
-    async def dimension() -> Finding:
-        vector = (await probe.answer()).vector
-        if vector is None:
-            return skipped(_NO_ANSWER)
-        return judge_dimension(embedding.settings.dimensions, vector.shape[0], await own())
-
-    async def space() -> Finding:
-        if opened.storage is None:
-            return skipped(opened.reason)
-        if embedding.provider is None:
-            return skipped(OFF if embedding.problem is None else "no provider to compare with")
-        fingerprint = space_fingerprint(embedding.provider)
-        finding = judge_space(fingerprint, await stored())
-        return _MOVED if embedding.is_next and not finding.is_trouble else finding
-
-    async def canary() -> Finding:
-        vector = (await probe.answer()).vector
-        return skipped(_NO_ANSWER) if vector is None else judge_canary(await own(), vector)
-
-    wait_s = probe.timeout_s + 5
-    return [
-        Check(id="embedding.dimension", run=dimension, timeout_s=wait_s),
-        Check(id="embedding.space", run=space),
-        Check(id="embedding.canary", run=canary, timeout_s=wait_s),
-        *_proofs(opened, embedding, running),
-    ]
-
-
-def _proofs(opened: Opened, embedding: Embedding, running: RunningModels | None) -> list[Check]:
-    if opened.storage is None:
-        return [skipping(check, opened.reason) for check in _PROOFS]
-    # Self-retrieval uses the stored vectors and asks no model.
-    found_again = judging(partial(retrieve_canaries, opened.storage), judge_self_retrieval)
-    return [
-        fingerprint_check(opened.storage, running),
-        Check(id="embedding.self_retrieval", run=found_again, timeout_s=SCAN_S),
-        language_check(opened.storage.search, embedding),
-    ]
+async def _own_space(inner: Inner) -> Space | None:
+    """Return the space of the configured model, or None if there is none or the database is not open."""
+    if inner.embedding.provider is None or inner.opened is None:
+        return None
+    return own_space(space_fingerprint(inner.embedding.provider), await inner.opened.spaces.all())
 
 
 def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Space | None:
@@ -113,6 +61,15 @@ def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> 
         if space.state is not SpaceState.RETIRED and dict(space.fingerprint) == wanted
     ]
     return max(ours, key=lambda space: space.generation, default=None)
+
+
+@check(Inner, "embedding.dimension", timeout_s=PROBE_S)
+async def check_dimension(inner: Inner) -> Finding:
+    vector = (await inner.embedding.probe()).vector
+    if vector is None:
+        return skipped(_NO_ANSWER)
+    configured = inner.embedding.settings.dimensions
+    return judge_dimension(configured, vector.shape[0], await _own_space(inner))
 
 
 def judge_dimension(configured: int, answered: int, own: Space | None) -> Finding:
@@ -128,6 +85,15 @@ def judge_dimension(configured: int, answered: int, own: Space | None) -> Findin
             hint=MODEL_CHANGED_HINT,
         )
     return passed(f"{answered} dimensions")
+
+
+@check(Inner, "embedding.space")
+async def check_space(inner: Inner) -> Finding:
+    spaces, embedding = inner.storage.spaces, inner.embedding
+    if embedding.provider is None:
+        return skipped(OFF if embedding.problem is None else "no provider to compare with")
+    finding = judge_space(space_fingerprint(embedding.provider), await spaces.all())
+    return _MOVED if embedding.is_next and not finding.is_trouble else finding
 
 
 def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Finding:
@@ -170,6 +136,12 @@ def _short(value: str | int | None) -> str:
     return text if len(text) <= _VALUE_CHARS else f"{text[: _VALUE_CHARS // 2]}…"
 
 
+@check(Inner, "embedding.canary", timeout_s=PROBE_S)
+async def check_canary(inner: Inner) -> Finding:
+    vector = (await inner.embedding.probe()).vector
+    return skipped(_NO_ANSWER) if vector is None else judge_canary(await _own_space(inner), vector)
+
+
 def judge_canary(own: Space | None, seen: Vectors) -> Finding:
     """Judge the canary. `seen` is its current vector, of unit length."""
     if own is None or own.canary is None:
@@ -183,18 +155,19 @@ def judge_canary(own: Space | None, seen: Vectors) -> Finding:
     )
 
 
-def fingerprint_check(storage: Storage, running: RunningModels | None) -> Check:
-    """Return the check of the vectors' models; its repair removes vectors that are no longer searched."""
+async def _remove_leftovers(inner: Inner) -> str:
+    removed = await inner.storage.proofs.remove_leftover_vectors()
+    return f"removed {counted(removed, 'vector')} from models no longer in use"
 
-    async def fix() -> str:
-        removed = await storage.proofs.remove_leftover_vectors()
-        return f"removed {counted(removed, 'vector')} from models no longer in use"
 
-    run = judging(storage.proofs.vectors_by_space, lambda found: judge_fingerprints(found, running))
-    return Check(id="embedding.fingerprints", run=run, fix=fix, timeout_s=SCAN_S)
+@check(Inner, "embedding.fingerprints", fix=_remove_leftovers, timeout_s=SCAN_S)
+async def check_fingerprints(inner: Inner) -> Finding:
+    found = await inner.storage.proofs.vectors_by_space()
+    return judge_fingerprints(found, inner.daemon.models if inner.daemon else None)
 
 
 def judge_fingerprints(found: Sequence[SpaceVectors], running: RunningModels | None) -> Finding:
+    """Judge the spaces. `running` holds the running models, None if no daemon runs."""
     left = stale_spaces(found)
     mixed = [] if running is None else wrong_models(found, running)
     if not left and not mixed:
@@ -220,7 +193,9 @@ def judge_fingerprints(found: Sequence[SpaceVectors], running: RunningModels | N
     )
 
 
+@check(Inner, "embedding.self_retrieval", lambda inner: retrieve_canaries(inner.storage), timeout_s=SCAN_S)
 def judge_self_retrieval(seen: SelfRetrieval) -> Finding:
+    """Judge how stored texts and vectors were found again; no model was asked."""
     if not seen.words and not seen.vectors:
         return skipped("nothing is stored yet")
     summary = f"{counted(seen.words, 'chunk')} searched by keyword, {seen.vectors} by vector"
@@ -233,20 +208,17 @@ def judge_self_retrieval(seen: SelfRetrieval) -> Finding:
     )
 
 
-def language_check(storage: SearchStorage, embedding: Embedding) -> Check:
-    """Return the check of the language of a sample of chunks, if the model is the embedded, English one."""
-
-    async def run() -> Finding:
-        provider = embedding.provider
-        if provider is None:
-            return skipped(OFF)
-        if provider.model == MULTILINGUAL.name:
-            return passed(f"{provider.model} knows a hundred languages")
-        if provider.model != MINILM.name:
-            return skipped(f"which languages {provider.model} knows is not known here")
-        return judge_language([chunk.text for chunk in await storage.sample_chunks(SAMPLE)])
-
-    return Check(id="embedding.language", run=run)
+@check(Inner, "embedding.language")
+async def check_language(inner: Inner) -> Finding:
+    """Judge a sample of chunks, if the model is the embedded, English one."""
+    search, provider = inner.storage.search, inner.embedding.provider
+    if provider is None:
+        return skipped(OFF)
+    if provider.model == MULTILINGUAL.name:
+        return passed(f"{provider.model} knows a hundred languages")
+    if provider.model != MINILM.name:
+        return skipped(f"which languages {provider.model} knows is not known here")
+    return judge_language([chunk.text for chunk in await search.sample_chunks(SAMPLE)])
 
 
 def judge_language(texts: Sequence[str]) -> Finding:

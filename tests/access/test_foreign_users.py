@@ -60,7 +60,7 @@ except PermissionError:
 EXAMINE = """
 import asyncio, encodings.idna, json, os, pathlib, sys
 uid, path, home = json.loads(sys.argv[1])
-from agentctx.doctor.checkup import Checkup, examine
+from agentctx.cli.checkup import Checkup, examine
 import agentctx.client, agentctx.cli.doctor
 os.setgroups([])
 os.setresgid(uid, uid, uid)

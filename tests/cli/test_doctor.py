@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.cli import checkup as checkup_module
 from agentctx.cli.app import run
+from agentctx.cli.checkup import Checkup
 from agentctx.cli.doctor import exit_code, report_lines
 from agentctx.cli.layout import width
-from agentctx.doctor import checkup as checkup_module
 from agentctx.doctor.catalog import CHECK_IDS
-from agentctx.doctor.checkup import Checkup
+from agentctx.doctor.daemon import RECORD_NAME
 from agentctx.doctor.runner import report
-from agentctx.host.start_record import RECORD_NAME
 from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 from tests.cli.terminal import Terminal
 from tests.host.installed import FAILED, install

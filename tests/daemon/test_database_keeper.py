@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 
 from agentctx.config.schema import Settings
 from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
+from agentctx.doctor.daemon import RECORD_NAME, StartRecord
 from agentctx.doctor.database_file import moved_note
 from agentctx.errors import DatabaseMissing, StorageFailed
-from agentctx.host.start_record import RECORD_NAME, StartRecord
 from agentctx.server.app import create_app
 from tests.access.peers import access_control
 from tests.running_core import ME, running_core, save, sqlite_of

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from agentctx.cli import checkup
+from agentctx.doctor import examination
 from agentctx.doctor.catalog import CHECK_IDS, GROUPS, INNER_IDS, group_of, position, select
+from agentctx.doctor.check import CHECKS
+from agentctx.doctor.inner import Inner
 from agentctx.errors import InvalidInput
 
 
@@ -10,6 +14,12 @@ def test_ids_are_unique_and_not_names_of_groups() -> None:
     assert len(set(CHECK_IDS)) == len(CHECK_IDS)
     assert not {group.name for group in GROUPS} & set(CHECK_IDS)
     assert set(INNER_IDS) < set(CHECK_IDS)
+
+
+def test_each_check_is_registered_for_the_process_that_can_run_it() -> None:
+    assert {checkup.__name__, examination.__name__}, "they import every check"
+    assert set(CHECKS) == set(CHECK_IDS)
+    assert {name for name, check in CHECKS.items() if check.context is Inner} == set(INNER_IDS)
 
 
 def test_all_checks_run_by_default() -> None:

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from agentctx.doctor.check import blocking, failed, passed, skipped, warned
+from agentctx.doctor.check import failed, in_thread, passed, skipped, warned
 
 
 async def test_blocking_work_runs_in_a_daemon_thread() -> None:
-    thread = await blocking(threading.current_thread)()
+    thread = await in_thread(threading.current_thread)
     assert thread is not threading.main_thread()
     assert thread.daemon
 
@@ -18,7 +18,7 @@ async def test_its_error_is_raised_to_the_awaiter() -> None:
         raise PermissionError(13, "Permission denied", "/secret")
 
     with pytest.raises(PermissionError, match="/secret"):
-        await blocking(look)()
+        await in_thread(look)
 
 
 def test_warnings_and_failures_are_trouble() -> None:

@@ -5,16 +5,18 @@ from pathlib import Path
 import pytest
 
 from agentctx.config.schema import Settings
-from agentctx.doctor.config_file import config_checks, secret_paths
+from agentctx.doctor.catalog import select
+from agentctx.doctor.config_file import secret_paths
 from agentctx.doctor.runner import run_checks
 from agentctx.errors import ConfigInvalid
 from agentctx.wire import CheckResult
+from tests.doctor.contexts import machine
 
 KEY = "sk-secret"
 
 
 async def results(path: Path | None, problem: ConfigInvalid | None = None) -> tuple[CheckResult, CheckResult]:
-    loads, secrets = await run_checks(config_checks(path, problem))
+    loads, secrets = await run_checks(select(["config"]), machine(config=path, config_problem=problem))
     assert KEY not in repr((loads, secrets))
     return loads, secrets
 

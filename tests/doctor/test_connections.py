@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.cli.checkup import ask_bridge, find_agents
 from agentctx.connect.agents import AgentPlaces, Launch, edits_of
 from agentctx.connect.changes import connect_change
 from agentctx.connect.files import content, replace
 from agentctx.connect.ledger import Ledger
-from agentctx.doctor.connections import connection_checks
+from agentctx.doctor.catalog import select
+from agentctx.doctor.machine import Contact
 from agentctx.doctor.runner import run_checks
+from agentctx.errors import AlreadyRunning
 from agentctx.wire import CheckResult
+from tests.doctor.contexts import machine
 
 ANSWERING = """import json, sys
 sys.stdin.readline()
@@ -48,8 +52,15 @@ def ledger(tmp_path: Path, program: Path) -> Path:
 
 
 def examined(ledger: Path, socket: str = "/run/a.sock", *, is_running: bool = True) -> dict[str, CheckResult]:
-    checks = connection_checks(ledger, Path(socket), is_running=is_running)
-    return {each.id.partition(".")[2]: each for each in asyncio.run(run_checks(checks, fix=False))}
+    held = AlreadyRunning("Another agentctx daemon has locked it.") if is_running else None
+    context = machine(
+        socket=Path(socket),
+        contact=Contact(socket=socket, lock_refusal=held),
+        find_agents=lambda: find_agents(ledger),
+        ask_bridge=ask_bridge,
+    )
+    results = asyncio.run(run_checks(select(["connections"]), context))
+    return {each.id.partition(".")[2]: each for each in results}
 
 
 def statuses(found: dict[str, CheckResult]) -> dict[str, str]:

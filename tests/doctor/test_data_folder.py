@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.doctor.data_folder import FileFacts, data_folder_checks, judge_files, judge_folder
+from agentctx.doctor.data_folder import FileFacts, judge_files, judge_folder
 from agentctx.doctor.runner import run_checks
 from agentctx.wire import CheckResult
+from tests.doctor.contexts import machine
 from tests.live_files import vanishes_when_looked_at
 
 ME, OTHER, ROOT = 1000, 1001, 0
@@ -42,7 +43,7 @@ def test_a_file_of_another_user_than_the_folder_is_a_failure_that_cannot_be_repa
 
 
 async def look(folder: Path, *, fix: bool = False) -> list[CheckResult]:
-    return await run_checks(data_folder_checks(folder, daemon_uid=None), fix=fix)
+    return await run_checks(["files.folder", "files.permissions"], machine(data_dir=folder), fix=fix)
 
 
 async def test_nothing_saved_yet_is_skipped_and_nothing_is_made(tmp_path: Path) -> None:

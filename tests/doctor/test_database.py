@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.doctor.check import skipped
+from agentctx.doctor.catalog import select
 from agentctx.doctor.database import (
     LARGE_WAL,
-    Opened,
-    database_checks,
     judge_census,
     judge_durability,
     judge_integrity,
@@ -24,6 +22,7 @@ from agentctx.doctor.runner import run_checks
 from agentctx.sqlite.migrate import SchemaState
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import FileRepair
+from tests.doctor.contexts import inner
 
 
 def census(**counts: int) -> Census:
@@ -110,8 +109,8 @@ def test_settings_that_can_lose_acknowledged_saves_are_quoted() -> None:
 
 async def test_without_a_storage_everything_in_it_is_skipped_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "agentctx.db"
-    opened = Opened(path=path, storage=None, opening=skipped("not there"), reason="not there")
-    results = await run_checks(database_checks(opened, lambda: None, lambda: 0), fix=True)
+    results = await run_checks(select(["database"]), inner(path=path), fix=True)
+    assert len(results) == 12
     assert {result.status for result in results} == {"skip"}
     assert {result.message for result in results} == {"not there", "nothing is saved yet"}
     assert not path.exists()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.doctor.daemon import RECORD_NAME
 from agentctx.doctor.database_file import DatabasePlace, check_place, judge_place, missing
-from agentctx.host.start_record import RECORD_NAME
 from agentctx.storage.offline import DATABASE_NAME
 
 DATABASE = Path("/data/agentctx.db")

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.doctor.disk import (
-    disk_checks,
     filesystem_of,
     judge_filesystem,
     judge_reserve,
@@ -15,6 +14,7 @@ from agentctx.doctor.disk import (
 )
 from agentctx.doctor.runner import run_checks
 from agentctx.sqlite.reserve import ReserveState
+from tests.doctor.contexts import machine
 from tests.live_files import vanishes_when_looked_at
 
 MB, GB = 10**6, 10**9
@@ -76,13 +76,14 @@ async def test_a_file_that_the_daemon_removes_meanwhile_takes_no_space(
 ) -> None:
     (tmp_path / "agentctx.db-wal").touch()
     vanishes_when_looked_at("agentctx.db-wal", monkeypatch)
-    (space, *_) = await run_checks(disk_checks(tmp_path, reserve_bytes=0))
+    (space,) = await run_checks(["files.space"], machine(data_dir=tmp_path))
     assert "free" in space.message
 
 
 async def test_a_missing_folder_counts_to_its_parents_disk(tmp_path: Path) -> None:
     missing, there = [
-        await run_checks(disk_checks(folder, reserve_bytes=0)) for folder in (tmp_path / "a" / "b", tmp_path)
+        await run_checks(["files.space", "files.filesystem"], machine(data_dir=folder))
+        for folder in (tmp_path / "a" / "b", tmp_path)
     ]
     assert missing[-1].message == there[-1].message
     assert "free" in missing[0].message

@@ -6,14 +6,9 @@ import pytest
 from pydantic import SecretStr
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.doctor.provider import (
-    Embedding,
-    Probe,
-    judge_key,
-    judge_spending,
-    make_embedding,
-    provider_checks,
-)
+from agentctx.doctor.check import CHECKS
+from agentctx.doctor.inner import Embedding, make_embedding
+from agentctx.doctor.provider import judge_key, judge_spending
 from agentctx.doctor.runner import run_checks
 from agentctx.embedding_providers import registry
 from agentctx.embedding_providers.base import EmbeddingProvider
@@ -24,7 +19,9 @@ from agentctx.embedding_providers.registry import ProviderKind
 from agentctx.embedding_providers.spending import Spending
 from agentctx.errors import Disposition, SpendCapReached
 from agentctx.wire import CheckResult
+from tests.doctor.contexts import inner
 
+ASKED = ("embedding.provider", "embedding.key", "embedding.answers")
 KEY = "sk-secret"
 
 
@@ -42,7 +39,7 @@ def remote_provider(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def examined(embedding: Embedding) -> dict[str, CheckResult]:
-    results = await run_checks(provider_checks(embedding, Probe(embedding)))
+    results = await run_checks(ASKED, inner(embedding=embedding))
     assert KEY not in repr(results)
     return {result.id: result for result in results}
 
@@ -106,9 +103,8 @@ def test_keys(key: str, status: str) -> None:
 async def test_the_canary_is_embedded_once_for_all_checks() -> None:
     provider = FakeProvider()
     embedding = Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider)
-    probe = Probe(embedding)
-    assert (await probe.answer()).vector is not None
-    assert await probe.answer() is await probe.answer()
+    assert (await embedding.probe()).vector is not None
+    assert await embedding.probe() is await embedding.probe()
     assert [call.texts for call in provider.calls] == [(CANARY,)]
 
 
@@ -134,9 +130,8 @@ async def test_a_provider_that_is_silent_fails_by_its_own_deadline() -> None:
 
 
 async def test_a_provider_that_hangs_is_not_waited_for_as_long_as_a_batch() -> None:
-    provider = Embedding(settings=EmbeddingSettings(provider="fake"), provider=FakeProvider())
-    waits = [check.timeout_s for check in provider_checks(provider, Probe(provider))]
-    assert max(waits) <= 25, "doctor ends within a minute"
+    waits = [check.timeout_s for name, check in CHECKS.items() if name.startswith("embedding.a")]
+    assert waits == [25], "doctor ends within a minute"
 
 
 @pytest.mark.parametrize(("provider_id", "status"), [("remote", "skip"), ("fake", "pass")])

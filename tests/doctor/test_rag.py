@@ -7,11 +7,13 @@ import pytest
 
 from agentctx.config.embedding import RerankSettings
 from agentctx.config.schema import Settings
-from agentctx.doctor.rag import judge_calibration, judge_rag, rag_checks
+from agentctx.doctor.inner import Embedding
+from agentctx.doctor.rag import judge_calibration, judge_rag
 from agentctx.doctor.runner import run_checks
 from agentctx.wire import CalibrationState, CheckResult
 from agentctx_testing.fake_provider.faults import HttpFault
 from agentctx_testing.fake_provider.serving import running
+from tests.doctor.contexts import inner
 
 
 def settings(rag: dict[str, Any], provider: str = "fake") -> Settings:
@@ -57,7 +59,9 @@ def test_a_model_whose_similarities_tell_nothing_is_warned_of(state: Calibration
 
 async def found(*, offline: bool = False, **section: Any) -> CheckResult:
     settings = Settings(rerank=RerankSettings.model_validate(section))
-    *_, result = await run_checks(rag_checks(settings, None, offline=offline))
+    embedding = Embedding(settings=settings.embedding, provider=None, offline=offline)
+    context = inner(settings=settings, embedding=embedding)
+    (result,) = await run_checks(["rerank.answers"], context)
     return result
 
 

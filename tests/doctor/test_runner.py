@@ -1,30 +1,44 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import pytest
+
 from agentctx import __version__
-from agentctx.doctor.check import Check, Finding, failed, passed, skipped
-from agentctx.doctor.runner import chosen, report, run_checks
+from agentctx.doctor import check as check_module
+from agentctx.doctor import runner
+from agentctx.doctor.check import Check, Finding, Skip, check, failed, passed
+from agentctx.doctor.runner import report, run_checks
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.wire import CheckResult, CheckStatus
 
 ENTRY_TEXT = "the text of an entry"
 
 
-def always(finding: Finding) -> Callable[[], Awaitable[Finding]]:
-    async def run() -> Finding:
+@pytest.fixture(autouse=True)
+def _no_other_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks: dict[str, Check] = {}
+    for module in (check_module, runner):
+        monkeypatch.setattr(module, "CHECKS", checks)
+
+
+def always(check_id: str, finding: Finding, *, fix: Callable[[object], Awaitable[str]] | None = None) -> None:
+    @check(object, check_id, fix=fix)
+    async def run(_: object) -> Finding:
         return finding
 
-    return run
 
-
-def raising(error: Exception) -> Callable[[], Awaitable[Finding]]:
-    async def run() -> Finding:
+def raising(check_id: str, error: Exception) -> None:
+    @check(object, check_id)
+    async def run(_: object) -> Finding:
         raise error
 
-    return run
+
+async def run_all(*, fix: bool = False) -> list[CheckResult]:
+    return await run_checks(check_module.CHECKS, object(), fix=fix)
 
 
 @dataclass
@@ -35,27 +49,24 @@ class Broken:
     fixes: int = 0
     heals: list[Broken] = field(default_factory=list)
 
-    def check(self, check_id: str, *, fixable: bool = True) -> Check:
-        return Check(id=check_id, run=lambda: self._look(fixable), fix=self._fix)
+    def register(self, check_id: str, *, fixable: bool = True) -> None:
+        async def fix(_: object) -> str:
+            self.fixes += 1
+            for thing in (self, *self.heals):
+                thing.broken = False
+            return "glued it"
 
-    async def _look(self, fixable: bool) -> Finding:
-        return failed("broken", hint="fix it", fixable=fixable) if self.broken else passed("whole")
-
-    async def _fix(self) -> str:
-        self.fixes += 1
-        for thing in (self, *self.heals):
-            thing.broken = False
-        return "glued it"
+        @check(object, check_id, fix=fix)
+        async def run(_: object) -> Finding:
+            return failed("broken", hint="fix it", fixable=fixable) if self.broken else passed("whole")
 
 
 async def test_a_failing_check_does_not_stop_the_others() -> None:
-    checks = [
-        Check(id="queue.backlog", run=raising(StorageFailed("no disk", hint="buy one"))),
-        Check(id="queue.buried", run=raising(ValueError(ENTRY_TEXT))),
-        Check(id="queue.leases", run=raising(PermissionError(13, "Permission denied", "/p"))),
-        Check(id="database.wal", run=always(passed("fine"))),
-    ]
-    ours, bug, denied, last = await run_checks(checks)
+    raising("queue.backlog", StorageFailed("no disk", hint="buy one"))
+    raising("queue.buried", ValueError(ENTRY_TEXT))
+    raising("queue.leases", PermissionError(13, "Permission denied", "/p"))
+    always("database.wal", passed("fine"))
+    ours, bug, denied, last = await run_all()
     assert (ours.status, ours.message, ours.hint) == ("fail", "no disk", "buy one")
     assert (bug.status, bug.message) == ("fail", "the check itself failed: ValueError")
     assert bug.detail.startswith("at test_runner.py:")
@@ -65,81 +76,107 @@ async def test_a_failing_check_does_not_stop_the_others() -> None:
 
 
 async def test_a_check_that_hangs_is_given_up() -> None:
-    async def hang() -> Finding:
+    @check(object, "queue.backlog", timeout_s=0.001)
+    async def hang(_: object) -> Finding:
         await asyncio.Event().wait()
         raise AssertionError
 
-    first, second = await run_checks(
-        [
-            Check(id="queue.backlog", run=hang, timeout_s=0.001),
-            Check(id="queue.buried", run=always(passed("fine"))),
-        ]
-    )
+    always("queue.buried", passed("fine"))
+    first, second = await run_all()
     assert (first.status, first.message) == ("fail", "not done within 0.001 s")
     assert second.status == "pass"
 
 
+async def test_a_check_that_blocks_is_given_up_too() -> None:
+    released = threading.Event()
+
+    @check(object, "queue.backlog", timeout_s=0.001)
+    def hang(_: object) -> Finding:
+        released.wait()
+        raise AssertionError
+
+    (found,) = await run_all()
+    released.set()
+    assert found.message == "not done within 0.001 s"
+
+
 async def test_a_database_too_large_to_read_in_time_is_not_a_failure() -> None:
-    (result,) = await run_checks([Check(id="queue.backlog", run=raising(DeadlineExceeded("60 s")))])
-    assert (result.status, "not checked" in result.message) == ("warn", True)
+    raising("queue.backlog", DeadlineExceeded("60 s"))
+    (found,) = await run_all()
+    assert (found.status, "not checked" in found.message) == ("warn", True)
 
 
 async def test_a_timeout_inside_the_check_is_not_taken_for_its_own() -> None:
-    (result,) = await run_checks([Check(id="queue.backlog", run=raising(TimeoutError()))])
-    assert result.message == "the check itself failed: TimeoutError"
+    raising("queue.backlog", TimeoutError())
+    (found,) = await run_all()
+    assert found.message == "the check itself failed: TimeoutError"
+
+
+async def test_where_there_is_nothing_to_examine_it_is_skipped_with_the_reason() -> None:
+    raising("queue.backlog", Skip("nothing is saved yet"))
+    (found,) = await run_all()
+    assert (found.status, found.message) == ("skip", "nothing is saved yet")
+
+
+async def test_a_decision_takes_facts_that_are_read_in_a_thread_or_awaited() -> None:
+    async def awaited(_: object) -> int:
+        return 2
+
+    @check(object, "queue.backlog", lambda _: threading.current_thread(), awaited, lambda _: awaited(None))
+    def decide(thread: threading.Thread, one: int, other: int) -> Finding:
+        return passed(f"{thread is threading.main_thread()} {one} {other}")
+
+    (found,) = await run_all()
+    assert found.message == "False 2 2"
+    assert decide(threading.main_thread(), 1, 2).message == "True 1 2", "the function stays what it was"
 
 
 async def test_nothing_is_repaired_unless_asked_for() -> None:
     thing = Broken()
-    (result,) = await run_checks([thing.check("queue.backlog")])
-    assert (result.status, result.fixable, result.fixed, thing.fixes) == ("fail", True, None, 0)
+    thing.register("queue.backlog")
+    (found,) = await run_all()
+    assert (found.status, found.fixable, found.fixed, thing.fixes) == ("fail", True, None, 0)
 
 
 async def test_a_repair_is_reported_and_the_status_is_the_one_after_it() -> None:
-    thing = Broken()
-    (result,) = await run_checks([thing.check("queue.backlog")], fix=True)
-    assert (result.status, result.message, result.fixed) == ("pass", "whole", "glued it")
+    Broken().register("queue.backlog")
+    (found,) = await run_all(fix=True)
+    assert (found.status, found.message, found.fixed) == ("pass", "whole", "glued it")
 
 
 async def test_only_fixable_failures_are_repaired() -> None:
     whole, not_fixable = Broken(broken=False), Broken()
-    results = await run_checks(
-        [whole.check("queue.backlog"), not_fixable.check("queue.buried", fixable=False)], fix=True
-    )
-    assert [result.status for result in results] == ["pass", "fail"]
+    whole.register("queue.backlog")
+    not_fixable.register("queue.buried", fixable=False)
+    assert [found.status for found in await run_all(fix=True)] == ["pass", "fail"]
     assert (whole.fixes, not_fixable.fixes) == (0, 0)
 
 
 async def test_a_repair_that_heals_an_earlier_finding_is_seen() -> None:
     first = Broken()
-    second = Broken(heals=[first])
-    results = await run_checks(
-        [first.check("queue.backlog", fixable=False), second.check("queue.buried")], fix=True
-    )
-    assert [(result.status, result.fixed) for result in results] == [("pass", None), ("pass", "glued it")]
+    first.register("queue.backlog", fixable=False)
+    Broken(heals=[first]).register("queue.buried")
+    results = await run_all(fix=True)
+    assert [(found.status, found.fixed) for found in results] == [("pass", None), ("pass", "glued it")]
 
 
 async def test_a_repair_that_fails_is_reported_and_the_next_is_tried() -> None:
-    async def fix() -> str:
+    async def fix(_: object) -> str:
         raise StorageFailed("no space")
 
-    thing = Broken()
-    stuck, mended = await run_checks(
-        [
-            Check(
-                id="queue.backlog", run=always(failed("broken", hint="h", detail="d", fixable=True)), fix=fix
-            ),
-            thing.check("queue.buried"),
-        ],
-        fix=True,
-    )
+    always("queue.backlog", failed("broken", hint="h", detail="d", fixable=True), fix=fix)
+    Broken().register("queue.buried")
+    stuck, mended = await run_all(fix=True)
     assert (stuck.status, stuck.detail, stuck.fixed) == ("fail", "d; the repair failed: no space", None)
     assert mended.fixed == "glued it"
 
 
-def test_checks_are_chosen_by_id() -> None:
-    checks = [Check(id=name, run=always(skipped("a"))) for name in ("queue.backlog", "queue.buried")]
-    assert chosen(checks, ["queue.buried", "database.wal"]) == [checks[1]]
+async def test_only_wanted_checks_of_the_context_run() -> None:
+    for name in ("queue.backlog", "queue.buried"):
+        always(name, passed("fine"))
+    check(str, "queue.leases")(lambda _: passed("another context"))
+    wanted = ("queue.leases", "queue.buried", "database.wal")
+    assert [found.id for found in await run_checks(wanted, object())] == ["queue.buried"]
 
 
 def result(check: str, status: CheckStatus = "pass") -> CheckResult:

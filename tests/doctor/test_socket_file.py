@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.cli.checkup import look_at_socket
+from agentctx.doctor.machine import SocketFacts
 from agentctx.doctor.runner import run_checks
-from agentctx.doctor.socket_file import SocketFacts, check_socket, judge_folder, judge_socket, socket_checks
+from agentctx.doctor.socket_file import judge_folder, judge_socket
 from agentctx.wire import CheckResult
+from tests.doctor.contexts import machine
 
 PATH = Path("/run/a.sock")
 ME, OTHER = 1000, 1001
@@ -52,8 +55,13 @@ async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckRe
         path.unlink()
         return "removed it"
 
-    checks = socket_checks(path, wanted_mode=wanted, remove_stale=remove)
-    return (await run_checks(checks, fix=fix))[1]
+    context = machine(
+        socket=path,
+        socket_mode=wanted,
+        look_at_socket=lambda: look_at_socket(path),
+        remove_stale_socket=remove,
+    )
+    return (await run_checks(["socket.file"], context, fix=fix))[0]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +113,7 @@ async def test_a_socket_that_is_open_to_everybody_is_closed(folder: Path) -> Non
 async def test_a_socket_that_was_left_over_is_removed(folder: Path) -> None:
     with bound(folder / "s"):
         pass
-    assert check_socket(folder / "s") == SocketFacts(0o600, (folder / "s").stat().st_uid, "gone")
+    assert look_at_socket(folder / "s") == SocketFacts(0o600, (folder / "s").stat().st_uid, "gone")
     assert (await look(folder / "s")).status == "warn"
     result = await look(folder / "s", fix=True)
     assert (result.status, result.fixed) == ("skip", "removed it")

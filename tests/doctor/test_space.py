@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.doctor.provider import make_embedding
+from agentctx.doctor.inner import make_embedding
 from agentctx.doctor.runner import run_checks
 from agentctx.doctor.space import (
     MIN_TEXTS,
@@ -20,7 +20,6 @@ from agentctx.doctor.space import (
     judge_language,
     judge_self_retrieval,
     judge_space,
-    language_check,
     own_space,
 )
 from agentctx.embedding_providers.base import Vectors
@@ -34,6 +33,7 @@ from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_testing.drafts import ManualClock, embed, keyless, save, serving_space, vector
 from tests import running_core
+from tests.doctor.contexts import inner
 from tests.doctor.damage import damaged, hide_vectors, lose_words
 
 OURS: dict[str, str | int] = {"provider": "fake", "model": "one", "dimension": 2}
@@ -292,5 +292,7 @@ async def test_only_the_memory_of_the_embedded_model_is_judged(tmp_path: Path) -
             await running_core.save(core, key=f"k{number}", content=f"{GERMAN} Nummer {number}")
         for provider, status in (("embedded", "warn"), ("fake", "skip"), ("none", "skip")):
             embedding = make_embedding(EmbeddingSettings(provider=provider), offline=False)
-            (result,) = await run_checks([language_check(core.storage.search, embedding)])
+            (result,) = await run_checks(
+                ["embedding.language"], inner(opened=core.storage, embedding=embedding)
+            )
             assert result.status == status

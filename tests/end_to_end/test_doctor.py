@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.cli.checkup import Checkup, examine
 from agentctx.doctor.catalog import CHECK_IDS, select
-from agentctx.doctor.checkup import Checkup, examine
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult
 from tests.doctor import damage

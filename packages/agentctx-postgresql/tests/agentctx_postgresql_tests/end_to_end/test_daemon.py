@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agentctx.cli.checkup import Checkup, examine
 from agentctx.daemon.run import EXIT_CONFIG, EXIT_FAILED
-from agentctx.doctor.checkup import Checkup, examine
 from agentctx.errors import NotFound, StorageFailed
 from agentctx.wire import DoctorReply
 from agentctx_postgresql_tests.server import GUARDED, USER, RunningServer, running_server, why_unavailable

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.doctor.checkup import judge_python, program_checks
+from agentctx.doctor.catalog import select
+from agentctx.doctor.program import judge_python
 from agentctx.doctor.runner import run_checks
 from agentctx.sqlite.driver import sqlite_version
+from tests.doctor.contexts import machine
 
 
 @pytest.mark.parametrize(
@@ -16,7 +18,7 @@ def test_the_interpreter(version: tuple[int, ...], status: str) -> None:
 
 
 async def test_this_program_is_fit() -> None:
-    results = await run_checks(program_checks())
+    results = await run_checks(select(["program"]), machine())
     assert [result.status for result in results] == ["pass"] * 4
     assert sqlite_version() in results[1].message
     assert results[2].message.startswith("sqlite-vec v0.")

@@ -9,16 +9,14 @@ import pytest
 import structlog
 
 from agentctx.config.schema import LogSettings
-from agentctx.errors import SchemaTooNew
-from agentctx.host.logs import configure_logging
-from agentctx.host.start_record import (
+from agentctx.daemon.start_record import (
     MAX_LINES,
-    RECORD_NAME,
-    StartRecord,
     StartRecorder,
-    read_record,
     recorded_start,
 )
+from agentctx.doctor.daemon import RECORD_NAME, StartRecord, read_record
+from agentctx.errors import SchemaTooNew
+from agentctx.host.logs import configure_logging
 from agentctx_testing.drafts import ManualClock
 
 ENTRY_TEXT = "text of an entry"

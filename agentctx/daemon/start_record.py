@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import structlog
 
 from agentctx import __version__
-from agentctx.bounded_files import read_bounded
-from agentctx.errors import AgentctxError, InvalidInput
-from agentctx.times import Clock, format_time, parse_time, wall_clock
+from agentctx.doctor.daemon import RECORD_NAME, StartRecord, StartState, read_record
+from agentctx.errors import AgentctxError
+from agentctx.times import Clock, format_time, wall_clock
 
 MAX_LINES = 20
 MAX_CHARS = 300
@@ -25,9 +24,6 @@ _REASONS = ("reason", "problem")
 """The fields of a log line that give the reason. Other fields are left out."""
 
 log = structlog.get_logger("agentctx.daemon")
-RECORD_NAME = "last-start.json"
-
-StartState: TypeAlias = Literal["starting", "ready", "stopped", "failed"]
 
 
 @contextmanager
@@ -149,59 +145,3 @@ def _write_private(path: Path, text: str) -> None:
         os.fchmod(file.fileno(), 0o600)
         file.write(text)
     new.replace(path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartRecord:
-    """How the last start went. Times are in RFC 3339, UTC.
-
-    starting ──► ready ──► stopped
-        └──────────┴─────► failed
-    """
-
-    state: StartState
-    version: str
-    pid: int
-    socket: str
-    is_activated: bool = False
-    """Whether systemd created the socket and listens on it, even while no daemon runs."""
-    started: str
-    served: bool = False
-    """Whether a daemon was ever ready with this data folder, so that it should contain a database."""
-    ready: str | None = None
-    """When requests were first served; None if never."""
-    ended: str | None = None
-    code: str = ""
-    """Code of the error that made the start fail; `message` and `hint` are the error's, too."""
-    message: str = ""
-    hint: str = ""
-    logged: tuple[str, ...] = ()
-    """The first warnings and errors logged before it was ready, as `level event: reason`."""
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False, indent=2) + "\n"
-
-
-def read_record(folder: Path) -> StartRecord | None:
-    """Return the record in a data folder, or None if there is none.
-
-    Raises:
-        ValueError: the file is not a valid record.
-        OSError: the file cannot be read.
-    """
-    try:
-        text = read_bounded(folder / RECORD_NAME).decode()
-    except FileNotFoundError:
-        return None
-    return record_of(json.loads(text))
-
-
-def record_of(value: Any) -> StartRecord:
-    """Return the record from its JSON value. Raises `ValueError` if it is invalid."""
-    known = {field.name for field in fields(StartRecord)}
-    try:
-        record = StartRecord(**{name: item for name, item in value.items() if name in known})
-        parse_time(record.started, now=0)
-        return StartRecord(**{**asdict(record), "logged": tuple(map(str, record.logged))})
-    except (AttributeError, TypeError, InvalidInput) as error:
-        raise ValueError("not a record of a start") from error
