@@ -1,4 +1,4 @@
-"""Generates the files for systemd and launchd, and detects whether installed ones are still as we wrote them.
+"""Renders the shipped files for systemd and launchd, and tells whether installed ones are as we wrote them.
 
 The first line of an installed file holds the sha256 of the rest, which distinguishes an outdated file from an
 edited one.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,31 +24,35 @@ from agentctx.errors import ConfigInvalid
 State: TypeAlias = Literal["missing", "current", "outdated", "edited"]
 
 SYSTEM_UNITS: Final = Path("etc/systemd/system")
-CREDENTIALS: Final = Path("etc/agentctx/credentials")
 SERVICE: Final = "agentctx.service"
 SOCKET: Final = "agentctx.socket"
 NO_NETWORK: Final = "no-network.conf"
 _MARK: Final = "# agentctx service install wrote this file, sha256 {}"
 _XML_MARK: Final = f'<?xml version="1.0" encoding="UTF-8"?> <!-- {_MARK} -->'
-_EXEC_START: Final = "ExecStart=/usr/bin/agentctx serve"
+_PROGRAM: Final = "/usr/bin/agentctx"
+"""What the shipped files run."""
 _PACKAGE: Final = Path(__file__).parents[1]
-_FOLDERS: Final = (_PACKAGE / "systemd", _PACKAGE.parent / "systemd")
 _HIDDEN: Final = (Path("/home"), Path("/root"), Path("/run/user"))
 """The folders that ProtectHome= hides from a service."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitFile:
-    """A file to install. `text` excludes the mark."""
+    """A file to install, with its mark in the first line."""
 
     path: Path
     text: str
 
-    @property
-    def marked(self) -> str:
-        """The text as it is written, with the mark."""
-        mark = _XML_MARK if self.path.suffix == ".plist" else _MARK
-        return f"{mark.format(_digest(self.text))}\n{self.text}"
+    def state(self) -> State:
+        """Compare the installed file with this one. Without our mark, or changed below it, it was edited."""
+        try:
+            found = self.path.read_text("utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            return "missing"
+        if found == self.text:
+            return "current"
+        first, _, rest = found.partition("\n")
+        return "outdated" if first in {_mark(rest), _mark(rest, _XML_MARK)} else "edited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,70 +71,40 @@ class Program:
 
 
 def system_files(program: Program, *, no_network: bool = False, root: Path = Path("/")) -> list[UnitFile]:
-    """Return the files of the system-wide service, below `root`.
-
-    Raises:
-        ConfigInvalid: a template of ours is missing.
-    """
-    units = root / SYSTEM_UNITS
-    files = [
-        UnitFile(root / "etc/sysusers.d/agentctx.conf", _template("sysusers.d/agentctx.conf")),
-        UnitFile(root / "etc/tmpfiles.d/agentctx.conf", _template("tmpfiles.d/agentctx.conf")),
-        UnitFile(units / SOCKET, _template(SOCKET)),
-        UnitFile(units / SERVICE, _with_visible_folders(_running(_template(SERVICE), program), program)),
-    ]
-    if no_network:
-        files.append(UnitFile(no_network_path(root), _template(NO_NETWORK)))
-    return files
+    """Return the files of the system-wide service, below `root`."""
+    units, service = root / SYSTEM_UNITS, _running(_shipped(SERVICE), program)
+    # All of /usr is visible to the service.
+    if folders := [_quoted(folder) for folder in program.needs if not folder.is_relative_to("/usr")]:
+        line = f"BindReadOnlyPaths={' '.join(folders)}"
+        service = service.replace("ProtectSystem=", f"{line}\nProtectSystem=", 1)
+    texts = {
+        root / "etc/sysusers.d/agentctx.conf": _shipped("sysusers.d/agentctx.conf"),
+        root / "etc/tmpfiles.d/agentctx.conf": _shipped("tmpfiles.d/agentctx.conf"),
+        units / SOCKET: _shipped(SOCKET),
+        units / SERVICE: service,
+        **({no_network_path(root): _shipped(NO_NETWORK)} if no_network else {}),
+    }
+    return [_marked(path, text) for path, text in texts.items()]
 
 
 def user_files(program: Program, env: Mapping[str, str] = os.environ) -> list[UnitFile]:
-    """Return the files of the service for one user: systemd's units, or launchd's property list.
-
-    Raises:
-        ConfigInvalid: a template of ours is missing.
-    """
+    """Return the files of the service for one user: systemd's units, or launchd's property list."""
     service = paths.user_unit(env)
     if paths.IS_MAC:
-        program_path, log_path = str(program.command), str(service.parents[1] / "Logs/agentctx.log")
-        text = _template("agentctx.plist").replace("/usr/bin/agentctx", escape(program_path, quote=False))
-        text = text.replace("/var/log/agentctx.log", escape(log_path, quote=False))
-        return [UnitFile(service, f"<!-- agentctx {__version__} -->\n{text}")]
+        log = service.parents[1] / "Logs/agentctx.log"
+        text = f"<!-- agentctx {__version__} -->\n{_shipped('agentctx.plist')}"
+        text = text.replace(_PROGRAM, escape(str(program.command), quote=False))
+        text = text.replace("/var/log/agentctx.log", escape(str(log), quote=False))
+        return [_marked(service, text, _XML_MARK)]
     return [
-        UnitFile(service.with_name(SOCKET), _template("agentctx.user.socket")),
-        UnitFile(service, _running(_template("agentctx.user.service"), program)),
+        _marked(service.with_name(SOCKET), _shipped("agentctx.user.socket")),
+        _marked(service, _running(_shipped("agentctx.user.service"), program)),
     ]
 
 
 def no_network_path(root: Path = Path("/")) -> Path:
     """Return the path of the drop-in that removes network access."""
     return root / SYSTEM_UNITS / f"{SERVICE}.d" / NO_NETWORK
-
-
-def state_of(file: UnitFile, found: str | None) -> State:
-    """Compare a file on disk with the one we would write. `found` is its text, or None if it is missing.
-
-    A file without our mark, or changed below it, counts as edited.
-    """
-    if found is None:
-        return "missing"
-    if found == file.marked:
-        return "current"
-    return "outdated" if is_ours(found) else "edited"
-
-
-def is_ours(found: str) -> bool:
-    """Whether a file is unchanged since some version of agentctx wrote it."""
-    first, _, rest = found.partition("\n")
-    return first in {mark.format(_digest(rest)) for mark in (_MARK, _XML_MARK)}
-
-
-def read_unit(path: Path) -> str | None:
-    """Return the text of an installed file, or None if it does not exist."""
-    try:
-        return path.read_text("utf-8", errors="surrogateescape")
-    except FileNotFoundError:
-        return None
 
 
 def check_visible(program: Program) -> None:
@@ -142,49 +117,33 @@ def check_visible(program: Program) -> None:
             )
 
 
-def _running(template: str, program: Program) -> str:
-    if template.count(_EXEC_START) != 1:
-        raise ConfigInvalid(f"The unit has no line {_EXEC_START}.", hint="Install agentctx again.")
-    unit = template.replace(_EXEC_START, f"ExecStart={_quoted(str(program.command))} serve")
+def outermost(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the given and resolved paths of the folders, without those inside another folder."""
+    names = {name for folder in folders for name in (folder, folder.resolve())}
+    return tuple(sorted(each for each in names if names.isdisjoint(each.parents)))
+
+
+def _running(unit: str, program: Program) -> str:
+    """Return the unit with the path of the program."""
+    unit = unit.replace(f"ExecStart={_PROGRAM}", f"ExecStart={_quoted(program.command)}")
     # The build makes the file differ, so `status` shows an update, and `install` starts the new one.
     return f"# agentctx {build_name(__version__, own_commit())}\n{unit}"
 
 
-def _with_visible_folders(unit: str, program: Program) -> str:
-    """Return the unit with the program's folders made visible, except those below /usr."""
-    folders = [folder for folder in program.needs if not folder.is_relative_to("/usr")]
-    if not folders:
-        return unit
-    line = f"BindReadOnlyPaths={' '.join(_quoted(str(folder)) for folder in folders)}"
-    return unit.replace("ProtectSystem=", f"{line}\nProtectSystem=", 1)
-
-
-def outermost(folders: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the given and resolved paths of the folders, without those inside another folder."""
-    names = {name for folder in folders for name in (folder, folder.resolve())}
-    return tuple(
-        sorted(
-            each for each in names if not any(each != other and each.is_relative_to(other) for other in names)
-        )
-    )
-
-
-def _quoted(path: str) -> str:
+def _quoted(path: Path) -> str:
     """Quote a path as a word of a unit file, in which `%` starts a specifier."""
-    escaped = path.replace("%", "%%")
-    return '"' + escaped.replace("\\", "\\\\").replace('"', '\\"') + '"' if _is_odd(escaped) else escaped
+    word = str(path).replace("%", "%%")
+    return '"' + re.sub(r'(["\\])', r"\\\1", word) + '"' if re.search(r"[\s\"'\\]", word) else word
 
 
-def _is_odd(path: str) -> bool:
-    return any(character.isspace() or character in "\"'\\" for character in path)
+def _shipped(name: str) -> str:
+    folders = (_PACKAGE / "systemd", _PACKAGE.parent / "systemd")
+    return next(folder / name for folder in folders if folder.is_dir()).read_text("utf-8")
 
 
-def _template(name: str) -> str:
-    for folder in _FOLDERS:
-        if (folder / name).is_file():
-            return (folder / name).read_text("utf-8")
-    raise ConfigInvalid(f"The file systemd/{name} is missing.", hint="Install agentctx again.")
+def _marked(path: Path, text: str, mark: str = _MARK) -> UnitFile:
+    return UnitFile(path, f"{_mark(text, mark)}\n{text}")
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+def _mark(text: str, mark: str = _MARK) -> str:
+    return mark.format(hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest())

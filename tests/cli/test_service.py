@@ -44,7 +44,6 @@ def test_install_again_and_uninstall(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert first["commands"][-1] == "systemctl enable --now agentctx.socket agentctx.service"
     assert not first["ran"]
     assert "ExecStart=/opt/agentctx/bin/agentctx serve" in (tmp_path / UNITS / "agentctx.service").read_text()
-    assert (tmp_path / "etc/agentctx/credentials").stat().st_mode & 0o777 == 0o700
     assert set(states(report(capsys, "install", root)).values()) == {"unchanged"}
     assert report(capsys, "status", root)["installed"]
     assert set(states(report(capsys, "uninstall", root)).values()) == {"removed"}
@@ -112,6 +111,12 @@ def test_the_network_is_unchanged_by_default(tmp_path: Path, capsys: pytest.Capt
     assert drop_in.exists()
     assert states(report(capsys, "install", root, "--network"))["no-network.conf"] == "removed"
     assert not drop_in.exists()
+    report(capsys, "install", root, "--no-network")
+    drop_in.write_text("# mine\n")
+    assert run(["service", "install", root, "--network"]) == 1
+    report(capsys, "install", root, "--network", "--force")
+    assert not drop_in.exists()
+    assert drop_in.with_name("no-network.conf.edited").read_text() == "# mine\n"
 
 
 def test_a_users_units_are_in_the_users_folder(

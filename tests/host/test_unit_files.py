@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentctx.config import paths
 from agentctx.config.load import ENV_PREFIX
@@ -21,8 +19,8 @@ from agentctx.config.paths import SYSTEM_SOCKET
 from agentctx.config.schema import ServerSettings
 from agentctx.daemon.run import EXIT_CONFIG
 from agentctx.errors import ConfigInvalid
+from agentctx.host import unit_files
 from agentctx.host.unit_files import (
-    CREDENTIALS,
     NO_NETWORK,
     SERVICE,
     SOCKET,
@@ -30,7 +28,6 @@ from agentctx.host.unit_files import (
     UnitFile,
     check_visible,
     outermost,
-    state_of,
     system_files,
     user_files,
 )
@@ -49,7 +46,7 @@ def installed(folder: Path, *, no_network: bool = False) -> Path:
     """Install a machine's units below the folder; return the folder of the units."""
     for file in system_files(PROGRAM, no_network=no_network, root=folder):
         file.path.parent.mkdir(parents=True, exist_ok=True)
-        file.path.write_text(file.marked)
+        file.path.write_text(file.text)
     return folder / "etc/systemd/system"
 
 
@@ -85,7 +82,7 @@ def test_systemd_understands_every_line_of_a_users_units(
     files = user_files(PROGRAM, {"XDG_CONFIG_HOME": str(tmp_path)})
     for file in files:
         file.path.parent.mkdir(parents=True, exist_ok=True)
-        file.path.write_text(file.marked)
+        file.path.write_text(file.text)
     done = analyze(
         "--user", "verify", "--man=no", *(file.path for file in files), runtime=tmp_path_factory.mktemp("run")
     )
@@ -108,20 +105,21 @@ def test_the_units_name_existing_commands() -> None:
     assert service["RestartPreventExitStatus"] == [str(EXIT_CONFIG)]
     (stop_s,) = service["TimeoutStopSec"]
     assert float(stop_s.removesuffix("s")) > 2 * ServerSettings().shutdown_timeout_s
-    assert service["LoadCredential"] == [f"{ENV_PREFIX.lower().rstrip('_')}:/{CREDENTIALS}"]
+    assert service["LoadCredential"] == [f"{ENV_PREFIX.lower().rstrip('_')}:/etc/agentctx/credentials"]
     assert "PrivateUsers" not in service, "every client would appear as nobody"
     assert "ORT_DISABLE_TELEMETRY=1" in service["Environment"], "nothing leaves the machine by itself"
     command = [sys.executable, "-m", "agentctx", *service["ExecStart"][0].split()[1:], "--help"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def test_the_user_and_the_root_folder_of_the_service_are_made() -> None:
+def test_the_user_and_the_folders_that_the_service_needs_are_made() -> None:
     service, socket = options(FOLDER / SERVICE), options(FOLDER / SOCKET)
     users = {line.split()[1] for line in lines_of("sysusers.d") if line.startswith("u ")}
     named = {*service["User"], *service["Group"], *socket["SocketUser"], *socket["SocketGroup"]}
     assert named == users
-    folders = {line.split()[1] for line in lines_of("tmpfiles.d") if line.startswith("d ")}
-    assert set(service["RootDirectory"]) == folders
+    folders = {line.split()[1]: line.split()[2] for line in lines_of("tmpfiles.d") if line.startswith("d ")}
+    (root,), (keys,) = service["RootDirectory"], service["LoadCredential"]
+    assert folders == {root: "0755", keys.partition(":")[2]: "0700"}
 
 
 def lines_of(folder: str) -> list[str]:
@@ -162,9 +160,14 @@ def test_launchd_reads_the_property_list(tmp_path: Path, monkeypatch: pytest.Mon
     program = Program(Path("/opt/a&b <c>/agentctx"), ())
     (file,) = user_files(program, {"HOME": str(tmp_path)})
     assert file.path == tmp_path / "Library/LaunchAgents/agentctx.plist"
-    assert state_of(file, file.marked) == "current"
-    assert state_of(file, file.marked.replace("Umask", "Mask")) == "edited"
-    job = plistlib.loads(file.marked.encode())
+    file.path.parent.mkdir(parents=True)
+    file.path.write_text(file.text)
+    assert file.state() == "current"
+    (newer,) = user_files(Program(Path("/opt/b"), ()), {"HOME": str(tmp_path)})
+    assert newer.state() == "outdated"
+    file.path.write_text(file.text.replace("Umask", "Mask"))
+    assert file.state() == "edited"
+    job = plistlib.loads(file.text.encode())
     assert {key: type(value) for key, value in job.items()} == LAUNCHD_KEYS
     assert job["ProgramArguments"] == ["/opt/a&b <c>/agentctx", "serve"]
     assert (job["Umask"], job["KeepAlive"]) == (0o077, {"SuccessfulExit": False})
@@ -199,11 +202,18 @@ def test_the_drop_in_is_installed_when_wanted(tmp_path: Path) -> None:
     assert closed - without == {NO_NETWORK}
 
 
-@given(st.text(alphabet=st.characters(exclude_characters="\r", exclude_categories=["Cs"]), max_size=80))
-def test_a_file_is_known_by_its_mark_until_it_is_edited(text: str) -> None:
-    before, now = UnitFile(Path("x"), text), UnitFile(Path("x"), text + "# newer\n")
-    assert state_of(before, None) == "missing"
-    assert state_of(before, before.marked) == "current"
-    assert state_of(now, before.marked) == "outdated"
-    assert state_of(now, before.marked + "# mine\n") == "edited"
-    assert state_of(now, text) == "edited", "without our mark it is somebody else's"
+def test_a_file_is_known_by_its_mark_until_it_is_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rendered() -> UnitFile:
+        return next(file for file in system_files(PROGRAM, root=tmp_path) if file.path.name == SERVICE)
+
+    before = rendered()
+    assert before.state() == "missing"
+    installed(tmp_path)
+    assert before.state() == "current"
+    monkeypatch.setattr(unit_files, "__version__", "99.0.0")
+    assert rendered().state() == "outdated"
+    for mine in (before.text + "# mine\n", before.text.partition("\n")[2], "\udcff", ""):
+        before.path.write_text(mine, "utf-8", errors="surrogateescape")
+        assert rendered().state() == "edited", "without our mark, or changed below it, it is somebody else's"
