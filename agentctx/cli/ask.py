@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -13,21 +13,26 @@ from agentctx.cli.options import (
     AsJson,
     AskedNamespaces,
     Budget,
-    MaxDistance,
-    OrderOption,
     PositionOption,
-    Query,
     filter_options,
     with_options,
 )
 from agentctx.cli.output import line_width, show, table
 from agentctx.cli.scope import ask
 from agentctx.client.options import EntryFilter
-from agentctx.wire import Passage
+from agentctx.wire import Order, Passage
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
 
+Query: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="QUERY", help="The question in plain words; no quotes needed."),
+]
+OrderOption: TypeAlias = Annotated[Order, typer.Option("--order", help="Order of the results.")]
+MaxDistance: TypeAlias = Annotated[
+    float | None, typer.Option(min=0, max=2, help="Drop passages farther than this cosine distance.")
+]
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _MIN_SOURCE_WIDTH = 24
 _UNLIKELY = "these are the nearest, but none is likely to answer: relevance is the chance that a passage does"

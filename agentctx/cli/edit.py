@@ -17,13 +17,13 @@ import typer
 
 from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect, entry_id_of
 from agentctx.cli.options import (
+    CATEGORIES,
     AsJson,
     EntryName,
     KeyNamespace,
     Source,
     Ttl,
     Wait,
-    complete_category,
     with_options,
 )
 from agentctx.cli.output import print_note
@@ -42,7 +42,7 @@ def field_options(
         str | None, typer.Option(metavar="TEXT|-", help="The new text, or - to read it from stdin.")
     ] = None,
     category: Annotated[
-        str | None, typer.Option(autocompletion=complete_category, help="The new category.")
+        str | None, typer.Option(autocompletion=lambda: CATEGORIES, help="The new category.")
     ] = None,
     tags: Annotated[
         list[str] | None,

@@ -28,6 +28,7 @@ from agentctx.cli.ingest_report import (
     summary_lines,
 )
 from agentctx.cli.options import (
+    KNOWLEDGE_CATEGORIES,
     Agent,
     AsJson,
     DryRun,
@@ -35,7 +36,6 @@ from agentctx.cli.options import (
     SavedNamespace,
     Tags,
     complete_collection,
-    complete_knowledge_category,
 )
 from agentctx.cli.output import print_line, print_note, writes_unicode
 from agentctx.cli.save import note_namespace
@@ -126,7 +126,7 @@ def ingest(
     tag: Tags = None,
     category: Annotated[
         str | None,
-        typer.Option(autocompletion=complete_knowledge_category, help="Category. Default: fact."),
+        typer.Option(autocompletion=lambda: KNOWLEDGE_CATEGORIES, help="Category. Default: fact."),
     ] = None,
     agent: Agent = None,
     dry_run: DryRun = False,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 from contextlib import suppress
-from functools import update_wrapper
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, TypeAlias
 
@@ -15,7 +14,7 @@ from agentctx.bounded_files import read_bounded
 from agentctx.cli.output import print_note
 from agentctx.cli.scope import checked_namespace, namespaces_here
 from agentctx.times import lacks_zone
-from agentctx.wire import COLLECTIONS, InjectionPosition, Order, Origin
+from agentctx.wire import COLLECTIONS, InjectionPosition
 
 
 def checked(named: Any) -> Any:
@@ -26,49 +25,20 @@ def checked(named: Any) -> Any:
 
 
 KNOWLEDGE_CATEGORIES = ("rule", "definition", "preference", "fact", "pattern", "correction")
-LEARNING_CATEGORIES = (
-    "tool_error",
-    "provider_error",
-    "user_correction",
-    "timeout",
-    "permission",
-    "general",
-)
-
+LEARNING_CATEGORIES = ("tool_error", "provider_error", "user_correction", "timeout", "permission", "general")
 CATEGORIES = tuple(dict.fromkeys((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES)))
 
 
-def complete_collection(incomplete: str) -> list[str]:
-    """Complete the built-in collections and those in the config file that this user's daemon reads."""
-    return _beginning([*COLLECTIONS, *_own_collections()], incomplete)
-
-
-def complete_knowledge_category(incomplete: str) -> list[str]:
-    return _beginning(KNOWLEDGE_CATEGORIES, incomplete)
-
-
-def complete_learning_category(incomplete: str) -> list[str]:
-    return _beginning(LEARNING_CATEGORIES, incomplete)
-
-
-def complete_category(incomplete: str) -> list[str]:
-    return _beginning((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES), incomplete)
-
-
-def _beginning(words: tuple[str, ...] | list[str], incomplete: str) -> list[str]:
-    return [word for word in words if word.startswith(incomplete)]
-
-
-def _own_collections() -> list[str]:
+def complete_collection() -> list[str]:
+    """Return the built-in collections and those in the config file that this user's daemon reads."""
     from agentctx.config.paths import SYSTEM_CONFIG, config_candidates
 
     # An unreadable config is reported by the commands that need it, not during completion.
     with suppress(OSError, ValueError):
         file = next((path for path in (*config_candidates(), SYSTEM_CONFIG) if path.is_file()), None)
-        if file is not None:
-            collections = tomllib.loads(read_bounded(file).decode()).get("collections")
-            return sorted(collections) if isinstance(collections, dict) else []
-    return []
+        own = tomllib.loads(read_bounded(file).decode()).get("collections") if file else None
+        return [*COLLECTIONS, *(sorted(own) if isinstance(own, dict) else [])]
+    return list(COLLECTIONS)
 
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -112,9 +82,6 @@ DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show what wo
 Yes: TypeAlias = Annotated[
     bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")
 ]
-OptionalSession: TypeAlias = Annotated[
-    str | None, typer.Option(help="Only entries of this session or of no session.")
-]
 Collections: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -126,11 +93,6 @@ Collections: TypeAlias = Annotated[
     ),
 ]
 
-Text: TypeAlias = Annotated[
-    str, typer.Argument(metavar="TEXT|-", help="The text, or - to read it from stdin.")
-]
-Session: TypeAlias = Annotated[str, typer.Option(help="Session it belongs to.")]
-
 
 def refuse_blank(**criteria: object) -> None:
     """Refuse criteria that are empty, such as from an unset variable: they would select what nobody meant."""
@@ -140,50 +102,14 @@ def refuse_blank(**criteria: object) -> None:
 
 
 Agent: TypeAlias = Annotated[str | None, typer.Option(help="Name of the agent that saves it.")]
-OriginOption: TypeAlias = Annotated[Origin, typer.Option("--origin", help="Origin of the entry.")]
 Ttl: TypeAlias = Annotated[
     str | None, typer.Option("--ttl", help="Forget it after this time: 90s, 30m, 12h, 30d, 4w.")
-]
-DerivedFrom: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--derived-from",
-        metavar="ID",
-        help="Id or key of an entry it was derived from, which limits its trust. Repeatable.",
-    ),
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Where it comes from: a file or a URL.")]
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeat for more.")
 ]
-Cues: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cue",
-        metavar="TEXT",
-        help="A question or situation in which it matters, in other words; repeat for more, up to 8.",
-    ),
-]
-IfVersion: TypeAlias = Annotated[
-    int | None, typer.Option(min=0, help="Save only if this is the live version; 0: only if it is new.")
-]
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return once it can be found by meaning.")]
-
-Query: TypeAlias = Annotated[
-    list[str],
-    typer.Argument(metavar="QUERY", help="The question in plain words; no quotes needed."),
-]
-ByAgent: TypeAlias = Annotated[str | None, typer.Option("--agent", help="Only entries of this agent.")]
-ByCategory: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--category", autocompletion=complete_category, help=f"Only this category: {', '.join(CATEGORIES)}."
-    ),
-]
-ByTags: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="Only entries with this tag; repeat to require several."),
-]
 
 
 def name_zone(ctx: typer.Context, text: str | None) -> str | None:
@@ -206,13 +132,6 @@ Until: TypeAlias = Annotated[
         metavar="TIME", callback=name_zone, help="Only entries changed before: 7d, or 2026-11-21T08:00:00Z."
     ),
 ]
-Limit: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Maximum number of results. Default: the daemon's.")
-]
-OrderOption: TypeAlias = Annotated[Order, typer.Option("--order", help="Order of the results.")]
-MaxDistance: TypeAlias = Annotated[
-    float | None, typer.Option(min=0, max=2, help="Drop passages farther than this cosine distance.")
-]
 Budget: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Maximum tokens of the block.")]
 PositionOption: TypeAlias = Annotated[
     InjectionPosition | None,
@@ -222,19 +141,18 @@ PositionOption: TypeAlias = Annotated[
 
 def with_options(group: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add the options that `group` declares to a command, which gets them by name as `options`."""
+    shared = signature(group, eval_str=True).parameters
 
     def declare(command: Callable[..., None]) -> Callable[..., None]:
-        own, shared = _parameters(command), _parameters(group)
-        # The shared options take the place of the command's `options`.
-        at = list(own).index("options")
-        shown = [*list(own.values())[:at], *shared.values(), *list(own.values())[at + 1 :]]
+        shown: list[Parameter] = []
+        for parameter in signature(command, eval_str=True).parameters.values():
+            shown += shared.values() if parameter.name == "options" else [parameter]
 
         def run(**given: Any) -> None:
             options = {name: None if (value := given.pop(name)) == [] else value for name in shared}
             command(options=options, **given)
 
-        update_wrapper(run, command)
-        del run.__wrapped__  # type: ignore[attr-defined]  # typer would see its signature instead
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
         run.__annotations__ = {each.name: each.annotation for each in shown}
         vars(run)["__signature__"] = Signature(shown)
         return run
@@ -242,35 +160,25 @@ def with_options(group: Callable[..., None]) -> Callable[[Callable[..., None]], 
     return declare
 
 
-def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
-    return dict(signature(function, eval_str=True).parameters)
-
-
 def filter_options(
     *,
     collections: Collections = None,
-    session: OptionalSession = None,
-    agent: ByAgent = None,
-    category: ByCategory = None,
-    tags: ByTags = None,
+    session: Annotated[
+        str | None, typer.Option(help="Only entries of this session or of no session.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only entries of this agent.")] = None,
+    category: Annotated[
+        str | None,
+        typer.Option(autocompletion=lambda: CATEGORIES, help=f"Only this category: {', '.join(CATEGORIES)}."),
+    ] = None,
+    tags: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="TAG", help="Only entries with this tag; repeat to require several."),
+    ] = None,
     since: Since = None,
     until: Until = None,
-    limit: Limit = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of results. Default: the daemon's.")
+    ] = None,
 ) -> None:
     """Declare the options that filter a query or a list, with the names from `EntryFilter`."""
-
-
-def save_options(
-    *,
-    tags: Tags = None,
-    cues: Cues = None,
-    namespace: SavedNamespace,
-    agent: Agent = None,
-    origin: OriginOption = "agent",
-    derived_from: DerivedFrom = None,
-    ttl: Ttl = None,
-    source: Source = None,
-    if_version: IfVersion = None,
-    wait: Wait = False,
-) -> None:
-    """Declare the options that every save takes, with the names from `NoteOptions`."""

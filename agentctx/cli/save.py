@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Unpack
 
 import typer
 
@@ -18,21 +18,22 @@ from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect, entry
 from agentctx.cli.options import (
     KNOWLEDGE_CATEGORIES,
     LEARNING_CATEGORIES,
+    Agent,
     AsJson,
     EntryName,
     KeyNamespace,
-    Session,
-    Text,
-    complete_knowledge_category,
-    complete_learning_category,
-    save_options,
+    SavedNamespace,
+    Source,
+    Tags,
+    Ttl,
+    Wait,
     with_options,
 )
 from agentctx.cli.output import print_note, show
 from agentctx.client.options import NoteOptions, SaveFields
 from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput, TooLarge
 from agentctx.names import readable
-from agentctx.wire import DEFAULT_NAMESPACE, SaveResult
+from agentctx.wire import DEFAULT_NAMESPACE, Origin, SaveResult
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -70,6 +71,44 @@ MAX_STDIN_BYTES = 16 * 1024 * 1024
 """Most characters of a text that an error repeats."""
 
 
+Text: TypeAlias = Annotated[
+    str, typer.Argument(metavar="TEXT|-", help="The text, or - to read it from stdin.")
+]
+Session: TypeAlias = Annotated[str, typer.Option(help="Session it belongs to.")]
+
+
+def save_options(
+    *,
+    tags: Tags = None,
+    cues: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cue",
+            metavar="TEXT",
+            help="A question or situation in which it matters, in other words; repeat for more, up to 8.",
+        ),
+    ] = None,
+    namespace: SavedNamespace,
+    agent: Agent = None,
+    origin: Annotated[Origin, typer.Option(help="Origin of the entry.")] = "agent",
+    derived_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="Id or key of an entry it was derived from, which limits its trust. Repeatable.",
+        ),
+    ] = None,
+    ttl: Ttl = None,
+    source: Source = None,
+    if_version: Annotated[
+        int | None,
+        typer.Option(min=0, help="Save only if this is the live version; 0: only if it is new."),
+    ] = None,
+    wait: Wait = False,
+) -> None:
+    """Declare the options that every save takes, with the names from `NoteOptions`."""
+
+
 @app.command()
 @with_options(save_options)
 def knowledge(
@@ -80,7 +119,7 @@ def knowledge(
     category: Annotated[
         str,
         typer.Option(
-            autocompletion=complete_knowledge_category,
+            autocompletion=lambda: KNOWLEDGE_CATEGORIES,
             metavar="|".join(KNOWLEDGE_CATEGORIES),
             help="Kind of knowledge.",
         ),
@@ -122,7 +161,7 @@ def learning(
     category: Annotated[
         str | None,
         typer.Option(
-            autocompletion=complete_learning_category,
+            autocompletion=lambda: LEARNING_CATEGORIES,
             metavar="|".join(LEARNING_CATEGORIES),
             help="What kind of problem it was. Default: general.",
         ),

@@ -9,11 +9,10 @@ import pytest
 from agentctx.cli.options import (
     KNOWLEDGE_CATEGORIES,
     LEARNING_CATEGORIES,
-    complete_category,
     complete_collection,
 )
 from agentctx.stores.fields import KnowledgeCategory, LearningCategory
-from agentctx.wire import EntryPage
+from agentctx.wire import COLLECTIONS, EntryPage
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon
 
@@ -30,19 +29,18 @@ ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}
 def test_categories_match_the_stores() -> None:
     assert get_args(KnowledgeCategory) == KNOWLEDGE_CATEGORIES
     assert get_args(LearningCategory) == LEARNING_CATEGORIES
-    assert complete_category("p") == ["preference", "pattern", "provider_error", "permission"]
 
 
 def test_collections_of_the_config_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "c.toml"
     monkeypatch.setenv("AGENTCTX_CONFIG", str(file))
-    assert complete_collection("k") == ["knowledge"]
+    assert complete_collection() == [*COLLECTIONS]
     file.write_text("[collections.keepsakes]\n")
-    assert complete_collection("k") == ["knowledge", "keepsakes"]
+    assert complete_collection() == [*COLLECTIONS, "keepsakes"]
     file.write_text("[collections")
-    assert complete_collection("k") == ["knowledge"]
+    assert complete_collection() == [*COLLECTIONS]
     file.write_text("collections = 3")
-    assert complete_collection("k") == ["knowledge"]
+    assert complete_collection() == [*COLLECTIONS]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +51,7 @@ def test_collections_of_the_config_are_offered(tmp_path: Path, monkeypatch: pyte
         ("agentctx search why --max", {"--max-distance"}),
         ("agentctx search why --order ''", {"distance", "relevance"}),
         ("agentctx save knowledge text --category p", {"preference", "pattern"}),
+        ("agentctx list --category p", {"preference", "pattern", "provider_error", "permission"}),
         ("agentctx save learning --category t", {"tool_error", "timeout"}),
         ("agentctx save knowledge text --origin u", {"user"}),
         ("agentctx search why -c o", {"observation"}),
