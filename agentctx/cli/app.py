@@ -22,7 +22,6 @@ from agentctx.cli.commands import COMMANDS, EXAMPLES, sections, suggested
 from agentctx.cli.output import (
     convert_os_error,
     discard_stdout,
-    exit_on_broken_pipe,
     print_error,
     print_line,
     writing_to,
@@ -209,7 +208,7 @@ def run(args: Sequence[str] | None = None) -> int:
     code = _run(given, as_json=as_json)
     try:
         # Before the interpreter does, which would not ignore a closed pipe.
-        with suppress(SystemExit), exit_on_broken_pipe(), writing_to("stdout"):
+        with suppress(SystemExit), writing_to("stdout"):
             sys.stdout.flush()
     except AgentctxError as error:
         discard_stdout()

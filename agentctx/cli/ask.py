@@ -8,7 +8,7 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.elsewhere import entries_elsewhere, place_mark
-from agentctx.cli.layout import GAP, one_line, place, printable, truncate_left, width
+from agentctx.cli.layout import GAP, one_line, printable, truncate_left, width
 from agentctx.cli.options import (
     AsJson,
     AskedNamespaces,
@@ -20,7 +20,7 @@ from agentctx.cli.options import (
 from agentctx.cli.output import line_width, show, table
 from agentctx.cli.scope import ask
 from agentctx.client.options import EntryFilter
-from agentctx.wire import Order, Passage
+from agentctx.wire import Location, Order, Passage
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -148,8 +148,17 @@ def passage_lines(
 
 def _row(passage: Passage) -> tuple[str, ...]:
     distance = "-" if passage.distance is None else f"{passage.distance:.3f}"
-    source = place(passage.location) if passage.location else passage.source_id
+    source = location_text(passage.location) if passage.location else passage.source_id
     return distance, f"{passage.relevance:.2f}", passage.collection, one_line(source, None)
+
+
+def location_text(location: Location) -> str:
+    """Return `notes.md:12-20`, as compilers write it, or `report.pdf page 3` for a file without lines."""
+    first, last = location.first, location.last
+    if location.unit == "line":
+        return f"{location.path}:{first}" if first == last else f"{location.path}:{first}-{last}"
+    numbers = f"{location.unit} {first}" if first == last else f"{location.unit}s {first}-{last}"
+    return f"{location.path} {numbers}"
 
 
 def _nothing(client: Client, asked: list[str]) -> str:

@@ -15,7 +15,7 @@ import typer
 from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.consent import require_consent
 from agentctx.cli.elsewhere import entries_elsewhere, place_mark
-from agentctx.cli.layout import columns, file_record, one_line, printable, width
+from agentctx.cli.layout import columns, file_size, one_line, printable, width
 from agentctx.cli.options import (
     AsJson,
     AskedNamespaces,
@@ -245,6 +245,18 @@ def shown_attributes(attributes: Mapping[str, Any]) -> dict[str, str]:
 
 def _shown_attribute(name: str, value: Any) -> str:
     return file_record(value) if name == "file" and isinstance(value, Mapping) else _shown(value)
+
+
+def file_record(record: Mapping[str, Any]) -> str:
+    """Return the `file` attribute of an entry on one line, without its long list of places."""
+    digest = str(record.get("digest", ""))
+    parts = record.get("parts", 1)
+    shown = [
+        f"part {record.get('part', 1)} of {parts}" if parts != 1 else "",
+        file_size(record.get("size", 0)),
+        f"sha256 {digest[:12]}" if digest else "",
+    ]
+    return ", ".join(filter(None, shown))
 
 
 def page_lines(page: EntryPage, limit: int | None, *, home: str | None = None) -> list[str]:

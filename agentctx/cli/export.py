@@ -15,7 +15,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections, Quiet, checked
-from agentctx.cli.output import exit_on_broken_pipe, hint_of, print_note, writing_to
+from agentctx.cli.output import hint_of, print_note, writing_to
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.wording import counted
 
@@ -49,12 +49,11 @@ def export(
     with connect(ctx, timeout_s=TIMEOUT_S) as client, _open_file(file) as lines:
         progress.begin("exporting", 0 if namespace or collection else _known_total(client))
         count = 0
-        with exit_on_broken_pipe():
-            print(header_line(history=with_history, vectors=with_vectors), file=lines)
-            for exported in exported_entries(client, options):
-                print(entry_line(exported), file=lines)
-                count += 1
-                progress.done()
+        print(header_line(history=with_history, vectors=with_vectors), file=lines)
+        for exported in exported_entries(client, options):
+            print(entry_line(exported), file=lines)
+            count += 1
+            progress.done()
         progress.end()
     if not quiet:
         print_note(f"exported {counted(count, 'entry', 'entries')}")
@@ -146,7 +145,7 @@ def _open_in_place(file: str) -> Iterator[TextIO]:
         descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
         raise _unusable(file, error) from error
-    with exit_on_broken_pipe(), os.fdopen(descriptor, "w", encoding="utf-8") as lines:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as lines:
         yield lines
 
 

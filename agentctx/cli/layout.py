@@ -1,17 +1,13 @@
-"""Lays out text for terminals: measures, cuts and escapes it, and words sizes and places. No I/O."""
+"""Lays out text for terminals: measures, cuts and escapes it, and words sizes. No I/O."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
-
-from agentctx import wire
+from collections.abc import Collection, Sequence
 
 ELLIPSIS = "…"
 GAP = "  "
-_SHOWN_DIGITS = 12
 
 # Stored texts come from anywhere: escape sequences could control the terminal, bidi controls disguise text.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -86,24 +82,3 @@ def file_size(size: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
-
-
-def place(location: wire.Location) -> str:
-    """Return `notes.md:12-20`, as compilers write it, or `report.pdf page 3` for a file without lines."""
-    first, last = location.first, location.last
-    if location.unit == "line":
-        return f"{location.path}:{first}" if first == last else f"{location.path}:{first}-{last}"
-    numbers = f"{location.unit} {first}" if first == last else f"{location.unit}s {first}-{last}"
-    return f"{location.path} {numbers}"
-
-
-def file_record(record: Mapping[str, Any]) -> str:
-    """Return the `file` attribute of an entry on one line, without its long list of places."""
-    digest = str(record.get("digest", ""))
-    parts = record.get("parts", 1)
-    shown = [
-        f"part {record.get('part', 1)} of {parts}" if parts != 1 else "",
-        file_size(record.get("size", 0)),
-        f"sha256 {digest[:_SHOWN_DIGITS]}" if digest else "",
-    ]
-    return ", ".join(filter(None, shown))

@@ -40,7 +40,7 @@ _DEFAULT_HINT = "Run the command again; `agentctx doctor` checks the daemon's fi
 
 def print_line(text: str = "") -> None:
     """Print a line of data. If the reader has closed the pipe (`| head`), exit quietly with success."""
-    with exit_on_broken_pipe(), writing_to("stdout"):
+    with writing_to("stdout"):
         print(text)
 
 
@@ -123,16 +123,6 @@ def writes_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
-@contextmanager
-def exit_on_broken_pipe() -> Iterator[None]:
-    """Exit with success on a broken pipe: the reader needs no more."""
-    try:
-        yield
-    except BrokenPipeError:
-        discard_stdout()
-        raise SystemExit(0) from None
-
-
 def discard_stdout() -> None:
     """Discard buffered output, which the interpreter would otherwise flush to the broken pipe on exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -154,14 +144,15 @@ def hint_of(error: OSError) -> str:
 
 @contextmanager
 def writing_to(name: str) -> Iterator[None]:
-    """Convert operating system errors in the block into errors about writing to `name`, except a broken pipe.
+    """Exit with success on a broken pipe: the reader needs no more. Convert other errors of the system.
 
     Raises:
-        AgentctxError: something could not be written.
+        AgentctxError: something could not be written to `name`.
     """
     try:
         yield
     except BrokenPipeError:
-        raise
+        discard_stdout()
+        raise SystemExit(0) from None
     except OSError as error:
         raise convert_os_error(error, f"{name} cannot be written") from error

@@ -2,7 +2,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from agentctx.cli.entries import diff_lines, page_lines
+from agentctx.cli.entries import diff_lines, file_record, page_lines
 from agentctx.cli.layout import width
 from agentctx.wire import EntryPage, FileState, ForgetAllReply, ForgetReply, RewriteReply, VersionPage
 from tests.cli.conftest import Agentctx
@@ -346,3 +346,17 @@ def test_a_withdrawn_entry_is_listed_on_request_and_marked(agentctx: Agentctx, d
     assert daemon.seen[0].query["withdrawn"] == ["true"]
     assert agentctx("get", ID) == 0
     assert "withdrawn since 2026-11-28, until 2026-12-28: gone" in agentctx.out
+
+
+def test_a_file_record_is_short_however_many_places_it_has() -> None:
+    record = {
+        "digest": "0123456789abcdef" * 4,
+        "size": 12_345,
+        "modified": 1,
+        "part": 2,
+        "parts": 3,
+        "unit": "page",
+        "places": [[offset, 1] for offset in range(10_000)],
+    }
+    assert file_record(record) == "part 2 of 3, 12.3 kB, sha256 0123456789ab"
+    assert file_record({**record, "part": 1, "parts": 1}) == "12.3 kB, sha256 0123456789ab"
