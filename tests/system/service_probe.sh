@@ -218,10 +218,11 @@ echo 'CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT;' >migrations/sqlite/\$
 git add . && git -c user.name=Sam -c user.email=sam@localhost commit --quiet --message later"
 commit_in() { as sam "git -C $1 rev-parse --short=12 HEAD"; }
 old_commit=$(commit_in agentctx) running=$(main_pid)
+version=$(agentctx --version | cut -d' ' -f2)
 daemon_is() {
-  [ "$(agentctx --version)" = "agentctx 0.1.0 ($1)" ]
+  [ "$(agentctx --version)" = "agentctx $version ($1)" ]
   agentctx status | grep "^daemon .*($1)"
-  agentctx doctor --only daemon.version | grep "both are 0.1.0 ($1)"
+  agentctx doctor --only daemon.version | grep "both are $version ($1)"
 }
 daemon_is "$old_commit"
 fails /opt/agentctx/bin/python -c "import iniconfig"
@@ -252,7 +253,7 @@ daemon_is "$old_commit"
 
 step "a program that was installed without a restart is told from the running one"
 as sam "sudo /opt/agentctx/bin/pip install --quiet --force-reinstall --no-deps agentctx/dist/agentctx_daemon-*.whl"
-fails agentctx doctor --strict --only daemon.version 2>&1 | tr -s ' \n' ' ' | grep "the daemon is 0.1.0 ($old_commit), this command 0.1.0 .*Restart the daemon"
+fails agentctx doctor --strict --only daemon.version 2>&1 | tr -s ' \n' ' ' | grep "the daemon is $version ($old_commit), this command $version .*Restart the daemon"
 agentctx status | grep "restart the daemon"
 agentctx service status | grep "outdated .*agentctx.service"
 
