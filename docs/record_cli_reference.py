@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from agentctx.cli.app import COMMON, create_app, value_name
+from agentctx.cli.app import create_app, value_name
 from agentctx.cli.commands import EXAMPLES, sections
 
 PAGE: Final = Path(__file__).with_name("cli.md")
@@ -83,7 +83,7 @@ def _command(path: str, command: Any) -> str:
             *(f"- `{_argument(each)}`: {_one_line(each.help or '')}" for each in arguments),
             *([""] if arguments else []),
             *(["```text", *(line.strip() for line in _examples(path)), "```", ""] if _examples(path) else []),
-            _table([each for each in _options(command) if each.expose_value or each.name not in COMMON]),
+            _table([each for each in _options(command) if each.expose_value]),
         ]
     )
 

@@ -33,8 +33,6 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
-COMMON: Final = frozenset({"socket", "json"})
-"""Names of the options that every command takes."""
 ConfigFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--config", help="Config file. Default: the first usual location that exists."),
@@ -42,8 +40,6 @@ ConfigFile: TypeAlias = Annotated[
 DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
 _OF_INSTALLATION: Final = frozenset({"access", "backup", "config", "doctor", "migrate", "restore"})
 """Commands that read the daemon's files directly. For root, these are the files of the system service."""
-_WHOLE: Final = 1_000
-"""Width limit so large that long first sentences are wrapped, not cut."""
 _VALUES: Final = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
 _PLAIN: Final = (
     (re.compile(r"Value error, "), ""),
@@ -86,9 +82,11 @@ class RootGroup(SuggestingGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands by section. Called by Typer, whose argument classes are private."""
         del ctx
+        # With so wide a limit, long first sentences are wrapped, not cut.
+        first_sentences = {name: each.get_short_help_str(1_000) for name, each in self.commands.items()}
         for heading, names in sections(self.commands).items():
             with formatter.section(heading):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(_WHOLE)) for name in names])
+                formatter.write_dl([(name, first_sentences[name]) for name in names])
 
 
 def _show_version(wanted: bool) -> None:
