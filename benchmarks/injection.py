@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from agentctx.config.embedding import EmbeddingSettings, RagSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.calibrator import kept_calibration
-from agentctx.rag.question import Context, Question
+from agentctx.rag.question import Answer, Question
 from agentctx.rag.relevance import Calibration, Eagerness
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
@@ -176,9 +176,9 @@ async def _ask(
     return _outcome(await service.context(question, budget_tokens=_BUDGET), target.ids, relevant)
 
 
-def _outcome(context: Context, ids: Mapping[str, str], relevant: frozenset[str]) -> Outcome:
+def _outcome(context: Answer, ids: Mapping[str, str], relevant: frozenset[str]) -> Outcome:
     first = dict.fromkeys(ids[each.candidate.entry] for each in context.considered)
-    injected = {ids[hit.chunk.entry.id] for hit in context.hits}
+    injected = {ids[hit.entry.id] for hit in context.hits}
     return Outcome(
         found=not relevant.isdisjoint(list(first)[:3]),
         injected=not relevant.isdisjoint(injected),

@@ -134,7 +134,7 @@ async def _answers(target: Searchable, dense_weight: float) -> list[Quality]:
         )
         answer = await _whole_answer(service, question)
         # An entry ranks where its best chunk ranks.
-        ranked = list(dict.fromkeys(target.ids[hit.chunk.entry.id] for hit in answer.hits))
+        ranked = list(dict.fromkeys(target.ids[hit.entry.id] for hit in answer.hits))
         answers.append(quality(ranked, query.relevant))
     return answers
 

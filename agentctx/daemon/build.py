@@ -258,11 +258,11 @@ def _rag(
         None,
         serving,
         settings.embedding.rag,
-        telemetry,
-        reranker,
-        settings.rerank,
-        injection.eagerness,
-        Caps(external=injection.max_share_external, source=injection.max_share_source),
+        telemetry=telemetry,
+        reranker=reranker,
+        rerank_settings=settings.rerank,
+        eagerness=injection.eagerness,
+        caps=Caps(external=injection.max_share_external, source=injection.max_share_source),
     )
 
 

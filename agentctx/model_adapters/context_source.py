@@ -136,7 +136,7 @@ class ServiceContextSource:
             block=context.block,
             tokens=context.tokens,
             degraded=context.degraded,
-            ids=tuple(dict.fromkeys(hit.chunk.entry.id for hit in context.hits)),
+            ids=tuple(dict.fromkeys(hit.entry.id for hit in context.hits)),
         )
 
 

@@ -38,7 +38,7 @@ class Ranks:
     degraded: str | None = None
 
 
-def places(
+def ranks_of(
     entry: str, words: Sequence[WordHit], near: Sequence[NearestChunk], looked_at: int, degraded: str | None
 ) -> Ranks:
     """Return the ranks of an entry in both searches."""

@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from types import TracebackType
-from typing import NamedTuple
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.rag.candidate import Candidate
 from agentctx.rag.cues import placed
+from agentctx.rag.explain import Ranks, ranks_of
 from agentctx.rag.fuse import fuse, merge
 from agentctx.rag.question import Question
 from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
@@ -41,34 +41,21 @@ SPARE = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
-    """All candidates of a question, best first, with the texts of those read and judged.
+class Ranking:
+    """All candidates of a question, best first: those read and judged, then the rest, with the texts.
 
-    The first `judged` candidates were judged; those without a text have changed meanwhile. `degraded` says
-    why there was no vector search, if there was none.
+    A judged candidate without a text has changed meanwhile. `degraded` says why there was no vector search,
+    if there was none.
     """
 
-    candidates: Sequence[Candidate]
+    judged: Sequence[Candidate]
+    rest: Sequence[Candidate]
     texts: Mapping[int, ResolvedChunk]
-    judged: int
     degraded: str | None = None
 
-
-class Hits(NamedTuple):
-    """The hits of both searches; without a vector search, `degraded` says why."""
-
-    words: Sequence[WordHit]
-    nearest: Sequence[NearestChunk]
-    degraded: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class AskedWords:
-    """The words of a question, their rarity (idf), and the hits of the keyword search."""
-
-    words: QuestionWords
-    rarity: Mapping[str, float]
-    hits: Sequence[WordHit]
+    @property
+    def candidates(self) -> list[Candidate]:
+        return [*self.judged, *self.rest]
 
 
 class Stopwatch:
@@ -95,7 +82,7 @@ class Stopwatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SearchInput:
     """A question to one namespace, with what is known before the reads.
 
     `pool` is the number of candidates of each search. Without a `query` vector, words alone are searched;
@@ -105,7 +92,10 @@ class Asked:
     question: Question
     pool: int
     dense_weight: float
-    words: AskedWords = field(default_factory=lambda: AskedWords(QuestionWords(""), {}, ()))
+    words: QuestionWords
+    rarity: Mapping[str, float]
+    """The idf of each word."""
+    word_hits: Sequence[WordHit]
     nearest: Sequence[NearestChunk] | None = None
     """The hits of the vector search, if it was made before the reads."""
     query: Vectors | None = None
@@ -114,24 +104,24 @@ class Asked:
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
-def hits(asked: Asked) -> Steps[Hits]:
-    """Return what both searches find."""
-    return Hits(asked.words.hits, (yield from _nearest(asked)), asked.degraded)
+def ranks(asked: SearchInput, entry: str) -> Steps[Ranks]:
+    """Return the ranks of an entry in both searches."""
+    return ranks_of(entry, asked.word_hits, (yield from nearest(asked)), asked.pool, asked.degraded)
 
 
-def passages(asked: Asked) -> Steps[Retrieved]:
+def passages(asked: SearchInput) -> Steps[Ranking]:
     """Search, fuse, read and rank."""
     question, measured = asked.question, asked.stopwatch
-    nearest = yield from _nearest(asked)
-    distances = yield from _distances(asked, nearest)
+    near = yield from nearest(asked)
+    distances = yield from _distances(asked, near)
     with measured.stage("fuse"):
-        found = merge(asked.words.hits, nearest, distances)
-        fused = fuse(found, asked.dense_weight, sum(asked.words.rarity.values()))
+        found = merge(asked.word_hits, near, distances)
+        fused = fuse(found, asked.dense_weight, sum(asked.rarity.values()))
     fused = to_choose_from(fused, question.order)
     count = max(READ, question.limit + SPARE)
     read = [*fused[:count], *(worth_reading(fused[count:]) if asked.query is not None else ())]
     with measured.stage("resolve"):
-        around: ChunksWithTurns = yield WithTurns([each.chunk for each in read], question.wanted)
+        around: ChunksWithTurns = yield WithTurns([each.chunk for each in read], question.wanted, asked.query)
     with measured.stage("rank"):
         judged = _judged(asked, read, around)
     texts = around.texts
@@ -142,32 +132,33 @@ def passages(asked: Asked) -> Steps[Retrieved]:
     gone = [each for each in read if each.chunk not in texts]
     chunks = {each.chunk for each in read}
     rest = [each for each in fused[count:] if each.chunk not in chunks]
-    return Retrieved([*judged, *gone, *rest], texts, len(judged) + len(gone), asked.degraded)
+    return Ranking([*judged, *gone], rest, texts, asked.degraded)
 
 
-def _nearest(asked: Asked) -> Steps[Sequence[NearestChunk]]:
+def nearest(asked: SearchInput) -> Steps[Sequence[NearestChunk]]:
+    """Return what the vector search finds."""
     if asked.nearest is not None or asked.query is None:
         return asked.nearest or ()
     with asked.stopwatch.stage("vectors"):
-        nearest: list[NearestChunk] = yield Nearest(asked.question.wanted, asked.pool)
-    return nearest
+        found: list[NearestChunk] = yield Nearest(asked.query, asked.question.wanted, asked.pool)
+    return found
 
 
-def _distances(asked: Asked, nearest: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
+def _distances(asked: SearchInput, near: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
     """Return the distances of texts and cues found only by keyword."""
-    measured = {0, *(hit.cue or hit.chunk for hit in nearest)}
-    found = (chunk for hit in asked.words.hits for chunk in (hit.chunk, hit.cue))
+    measured = {0, *(hit.cue or hit.chunk for hit in near)}
+    found = (chunk for hit in asked.word_hits for chunk in (hit.chunk, hit.cue))
     rest = list(dict.fromkeys(chunk for chunk in found if chunk not in measured))
     if asked.query is None or not rest:
         return {}
     with asked.stopwatch.stage("distances"):
-        distances: dict[int, float] = yield Distances(rest)
+        distances: dict[int, float] = yield Distances(asked.query, rest)
     return distances
 
 
-def _judged(asked: Asked, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
+def _judged(asked: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
     """Rank what was read, together with neighbouring turns, and judge the best of it."""
-    words, rarity = asked.words.words, asked.words.rarity
+    words, rarity = asked.words, asked.rarity
     said = {**around.beside, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
     present = [each for each in read if each.chunk in said]
     members = with_neighbours(present, around.turns, said, around.distances)
@@ -206,9 +197,9 @@ def judge(
     level = calibration.level(query) if calibration is not None and query is not None else 0.0
     judged = []
     for each in candidates:
-        chunk, _, _, distance, *_ = each
-        match, by_words = words.count(found[chunk]), calibration is None or distance is None
-        probability = relevance(calibration, distance, level, match, has_cues=chunk in with_cues)
+        chunk = each.chunk
+        match, by_words = words.count(found[chunk]), calibration is None or each.distance is None
+        probability = relevance(calibration, each.distance, level, match, has_cues=chunk in with_cues)
         if each.is_unmeasured:
             of_words = relevance_by_words(match, leads=chunk == leads, is_degraded=query is None)
             by_words = by_words or of_words > probability

@@ -65,9 +65,11 @@ def fuse(
 
 
 def with_score(candidate: Candidate, score: float) -> Candidate:
-    """Return the candidate with this score, not judged yet. Names of fields would take twice as long."""
-    chunk, entry, word_score, distance, _, _, _, by_cue, is_partial, _ = candidate
-    return Candidate(chunk, entry, word_score, distance, score, 0.0, False, by_cue, is_partial)
+    """Return the candidate with this score, not judged yet. `_replace` would take twice as long."""
+    c = candidate
+    return Candidate(
+        c.chunk, c.entry, c.word_score, c.distance, score, by_cue=c.by_cue, is_partial=c.is_partial
+    )
 
 
 def _semantic_share(candidates: Sequence[Candidate], dense_weight: float) -> float:

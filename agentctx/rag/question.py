@@ -46,46 +46,22 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage of the answer."""
-
-    chunk: ResolvedChunk
-    distance: float | None
-    relevance: float
-    """Probability that the passage answers the question, 0 to 1."""
-
-    @property
-    def source_id(self) -> str:
-        return self.chunk.entry.key or self.chunk.entry.id
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
-    """The hits in the requested order. `degraded` says why vectors or some words were not searched.
+    """The passages in the requested order and, for an LLM call, the block that contains them.
 
-    `rerank` says why the reranker was not used; None if it was, or if there is none.
+    `degraded` says why vectors or some words were not searched; `rerank`, why the reranker was not used: None
+    if it was, or if there is none. `considered` lists every candidate of an injection with its fate, in
+    order; `gate` is the relevance that was required.
     """
 
-    hits: tuple[Hit, ...]
-    degraded: str | None = None
-    rerank: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The block for a prompt, its estimated tokens, and the hits that it contains.
-
-    `considered` lists every candidate of an injection with its fate, in order; `gate` is the relevance that
-    was required.
-    """
-
-    block: str
-    tokens: int
-    hits: tuple[Hit, ...]
+    hits: tuple[ResolvedChunk, ...] = ()
     degraded: str | None = None
     rerank: str | None = None
     considered: tuple[Considered, ...] = ()
     gate: Gate | None = None
+    block: str = ""
+    tokens: int = 0
+    """Estimated size of the block."""
 
 
 def allowed(question: Question) -> Question:

@@ -18,7 +18,7 @@ from agentctx.config.embedding import RagSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import AgentctxError, DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
 from agentctx.rag.candidate import Candidate
-from agentctx.rag.finding import Asked, AskedWords, Retrieved
+from agentctx.rag.finding import Ranking, SearchInput, Stopwatch
 from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
 from agentctx.rag.relevance import Calibration
@@ -26,7 +26,6 @@ from agentctx.rag.unmeasured import leader, leader_first
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.search import (
     NearestChunk,
-    QueryVector,
     SearchStorage,
     Steps,
     TermCounts,
@@ -44,7 +43,6 @@ more than 30 find less, because nearness is scaled within the pool."""
 POOL_PER_RESULT = 4
 MANY_CHUNKS = 30_000
 """From this many chunks on, words and vectors are searched at the same time."""
-NOT_FOUND = WordResults([], TermCounts(0, {}))
 
 
 class QueryEmbedder(Protocol):
@@ -85,61 +83,79 @@ class Retrieval:
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
         self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def find(self, question: Question, pool: int, steps: Callable[[Asked], Steps[T]]) -> T:
+    async def find(self, question: Question, pool: int, steps: Callable[[SearchInput], Steps[T]]) -> T:
         """Return the result of the steps for a question to one namespace; each search yields up to `pool`.
 
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
-        asked = Asked(question=question, pool=pool, dense_weight=self._settings().dense_weight)
-        serving, deadline_s = self._serving(), self._deadline_s(question)
-        calibration = serving.calibration
+        serving, deadline_s, stopwatch = self._serving(), self._deadline_s(question), Stopwatch()
+        calibration, space = serving.calibration, serving.space
         words = asyncio.ensure_future(self._words(question, pool))
         try:
-            if serving.embedder is None or serving.space is None:
+            if serving.embedder is None or space is None:
                 reason = serving.reason or "off: no embedding provider is configured"
             else:
                 try:
                     async with asyncio.timeout(deadline_s):
                         # The keyword search begins first: the embedding's thread may delay the loop by 2 ms.
                         await asyncio.sleep(0)
-                        query = await self._vector(serving.space, serving.embedder, question.text)
-                        near = QueryVector(serving.space, query)
+                        query = await self._vector(space, serving.embedder, question.text)
                         # A second visit to the database costs more than it saves while words take little.
                         is_parallel = self._chunks >= MANY_CHUNKS and not words.done()
-                        nearest = await self._nearest(near, question, pool) if is_parallel else None
-                        found = await _readable(asyncio.shield(words), question)
+                        nearest = await self._nearest(space, query, question, pool) if is_parallel else None
                         known = replace(
-                            asked,
-                            words=found,
+                            await self._readable(asyncio.shield(words), question, pool),
                             nearest=nearest,
                             query=query,
                             calibration=calibration if calibration and calibration.fits(query) else None,
+                            stopwatch=stopwatch,
                         )
-                        return await self._storage.follow(partial(steps, known), near)
+                        return await self._storage.follow(partial(steps, known), space)
                 except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:
                     reason = _reason(error, deadline_s)
-            known = replace(asked, words=await words, degraded=reason)
+            known = replace(await words, degraded=reason, stopwatch=stopwatch)
             return await self._storage.follow(partial(steps, known), None)
         finally:
             words.cancel()
-            for stage, began, seconds in asked.stopwatch.measured:
+            for stage, began, seconds in stopwatch.measured:
                 self._telemetry.passed(stage, began, seconds)
 
     def _deadline_s(self, question: Question) -> float:
         maximum = self._settings().deadline_s
         return min(maximum, question.deadline_s or maximum)
 
-    async def _words(self, question: Question, pool: int) -> AskedWords:
+    async def _words(self, question: Question, pool: int) -> SearchInput:
         with self._telemetry.stage("words"):
             found = await self._storage.by_words(question.text, question.wanted, pool)
         self._chunks = found.counts.chunks
-        return _asked_words(question, found)
+        return self._input(question, pool, found)
 
-    async def _nearest(self, near: QueryVector, question: Question, pool: int) -> list[NearestChunk]:
+    async def _readable(
+        self, words: asyncio.Future[SearchInput], question: Question, pool: int
+    ) -> SearchInput:
+        """Return the keyword hits; none if the index is damaged, which `words_shortfall` reports."""
+        try:
+            return await words
+        except StorageCorrupt as error:
+            _log.warning("word_search_failed", code=error.code, problem=error.message)
+            return self._input(question, pool, WordResults([], TermCounts(0, {})))
+
+    def _input(self, question: Question, pool: int, found: WordResults) -> SearchInput:
+        words = QuestionWords(question.text)
+        return SearchInput(
+            question=question,
+            pool=pool,
+            dense_weight=self._settings().dense_weight,
+            words=words,
+            rarity=words.rarity(found.counts),
+            word_hits=found.hits,
+        )
+
+    async def _nearest(self, space: int, query: Vectors, question: Question, pool: int) -> list[NearestChunk]:
         """Search by vector while the keyword search is running; otherwise, the steps do it."""
         with self._telemetry.stage("vectors"):
-            return await self._storage.by_vector(near.space, near.query, question.wanted, pool)
+            return await self._storage.by_vector(space, query, question.wanted, pool)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
         # The namespaces ask the same question concurrently: the first one embeds it for all.
@@ -170,31 +186,27 @@ def sub_questions(question: Question) -> list[Question]:
     return [replace(question, wanted=wanted, text=text) for wanted in question.filters for text in texts]
 
 
-def merged(questions: Sequence[Question], found: Sequence[Retrieved]) -> Retrieved:
+def merged(questions: Sequence[Question], found: Sequence[Ranking]) -> Ranking:
     """Merge what was found for the questions from `sub_questions` into one ranking."""
     by_namespace = groupby(zip(questions, found, strict=True), lambda pair: pair[0].wanted.namespace)
     merge = interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
     # The words of different texts cannot be compared, so those of the first decide, in all namespaces.
     first = (each for asked, each in zip(questions, found, strict=True) if asked.text == questions[0].text)
-    leads = leader([candidate for each in first for candidate in each.candidates[: each.judged]])
-    judged, rest = merge.candidates[: merge.judged], merge.candidates[merge.judged :]
-    return replace(merge, candidates=[*leader_first(judged, leads), *rest])
+    leads = leader([candidate for each in first for candidate in each.judged])
+    return replace(merge, judged=leader_first(merge.judged, leads))
 
 
-def best_of_each(found: Sequence[Retrieved]) -> Retrieved:
+def best_of_each(found: Sequence[Ranking]) -> Ranking:
     """Merge the results of several queries: each candidate at its best relevance, most relevant first."""
     if len(found) == 1:
         return found[0]
-    texts = {chunk: text for each in found for chunk, text in each.texts.items()}
-    judged = [candidate for each in found for candidate in each.candidates[: each.judged]]
-    rest = [candidate for each in found for candidate in each.candidates[each.judged :]]
+    judged = (candidate for each in found for candidate in each.judged)
     best = _first_of_each(sorted(judged, key=lambda candidate: -candidate.relevance))
-    others = _first_of_each(rest, known={candidate.chunk for candidate in best})
-    degraded = next((each.degraded for each in found if each.degraded), None)
-    return Retrieved([*best, *others], texts, len(best), degraded)
+    rest = (candidate for each in found for candidate in each.rest)
+    return _together(found, best, _first_of_each(rest, known={candidate.chunk for candidate in best}))
 
 
-def interleaved(found: Sequence[Retrieved]) -> Retrieved:
+def interleaved(found: Sequence[Ranking]) -> Ranking:
     """Merge the results of several namespaces into one ranking by relevance.
 
     The candidates of a namespace keep their order, which reflects more than relevance: a turn between good
@@ -202,18 +214,19 @@ def interleaved(found: Sequence[Retrieved]) -> Retrieved:
     """
     if len(found) == 1:
         return found[0]
-    judged = [list(zip(_best_remaining(each), each.candidates[: each.judged], strict=True)) for each in found]
+    judged = [list(zip(_best_remaining(each.judged), each.judged, strict=True)) for each in found]
     best = [candidate for _, candidate in merge_sorted(*judged, key=lambda row: -row[0])]
-    rest = [candidate for each in found for candidate in each.candidates[each.judged :]]
+    return _together(found, best, [candidate for each in found for candidate in each.rest])
+
+
+def _together(found: Sequence[Ranking], judged: list[Candidate], rest: list[Candidate]) -> Ranking:
     texts = {chunk: text for each in found for chunk, text in each.texts.items()}
-    degraded = next((each.degraded for each in found if each.degraded), None)
-    return Retrieved([*best, *rest], texts, len(best), degraded)
+    return Ranking(judged, rest, texts, next((each.degraded for each in found if each.degraded), None))
 
 
-def _best_remaining(found: Retrieved) -> list[float]:
-    """Return, for each judged candidate, the best relevance from its position to the end."""
-    backwards = accumulate((each.relevance for each in reversed(found.candidates[: found.judged])), max)
-    return list(backwards)[::-1]
+def _best_remaining(judged: Sequence[Candidate]) -> list[float]:
+    """Return, for each candidate, the best relevance from its position to the end."""
+    return list(accumulate((each.relevance for each in reversed(judged)), max))[::-1]
 
 
 def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:
@@ -222,20 +235,6 @@ def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ())
         if candidate.chunk not in known:
             first.setdefault(candidate.chunk, candidate)
     return list(first.values())
-
-
-def _asked_words(question: Question, found: WordResults) -> AskedWords:
-    words = QuestionWords(question.text)
-    return AskedWords(words, words.rarity(found.counts), found.hits)
-
-
-async def _readable(words: asyncio.Future[AskedWords], question: Question) -> AskedWords:
-    """Return the keyword hits; none if the index is damaged, which `words_shortfall` reports."""
-    try:
-        return await words
-    except StorageCorrupt as error:
-        _log.warning("word_search_failed", code=error.code, problem=error.message)
-        return _asked_words(question, NOT_FOUND)
 
 
 def _reason(error: Exception, deadline_s: float) -> str:

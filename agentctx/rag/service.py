@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.rag.budget import estimate_tokens, fit
 from agentctx.rag.candidate import Candidate
 from agentctx.rag.duplicates import ConversationTexts
-from agentctx.rag.explain import Ranks, places
-from agentctx.rag.finding import SPARE, Retrieved, hits, passages
+from agentctx.rag.explain import Ranks
+from agentctx.rag.finding import SPARE, Ranking, passages, ranks
 from agentctx.rag.injection import InjectionRules, apply_caps, select_candidates
 from agentctx.rag.prompt import not_looked_up
-from agentctx.rag.question import Answer, Context, Hit, Question, allowed
+from agentctx.rag.question import Answer, Question, allowed
 from agentctx.rag.relevance import Eagerness, Gate
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_change_result
 from agentctx.rag.retrieval import QueryEmbedder, Retrieval, Serving, merged, pool_for, sub_questions
 from agentctx.rag.select import Caps, distinct_texts, select
-from agentctx.rag.trace import Considered, Trace
+from agentctx.rag.trace import Trace
 from agentctx.rag.unmeasured import order_by_distance, to_choose_from
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage
 from agentctx.storage.search import ResolvedChunk
-from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.telemetry.base import NO_TELEMETRY, Measurement, Telemetry
 from agentctx.telemetry.labels import degradation
 from agentctx.times import format_date
 
@@ -49,6 +50,7 @@ class RAGService:
         embedder: QueryEmbedder | None,
         serving: Callable[[], Serving],
         settings: RagSettings | None = None,
+        *,
         telemetry: Telemetry = NO_TELEMETRY,
         reranker: Reranker | None = None,
         rerank_settings: RerankSettings | None = None,
@@ -83,20 +85,14 @@ class RAGService:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
         if not question.text.strip():
-            return Answer(())
+            return Answer()
         with self._telemetry.answering(question.limit) as answering:
-            asked, pool = sub_questions(question), self._pool(question)
-            found = merged(
-                asked, await asyncio.gather(*(self._retrieval.find(each, pool, passages) for each in asked))
-            )
-            candidates = self._selected(question, found)
-            chosen, rerank = await self._chosen(question, candidates, found.texts)
-            degraded = self._degraded(found)
-            if degraded is not None:
-                answering.ended(degradation(degraded))
-        return _answer(question, chosen[: question.limit], found.texts, degraded, rerank)
+            ranking = await self._ranking(question)
+            selected = self._selected(question, ranking)
+            chosen, rerank = await self._reranked(question, selected, ranking)
+            return self._answer(question, ranking, chosen[: question.limit], rerank, answering)
 
-    async def context(self, question: Question, *, budget_tokens: int) -> Context:
+    async def context(self, question: Question, *, budget_tokens: int) -> Answer:
         """Return the block for an LLM call, within the budget; empty if nothing is relevant.
 
         `InjectionRules` decide what it may contain, unless the question asks for everything.
@@ -105,31 +101,21 @@ class RAGService:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
         if not_looked_up(question.text, everything=question.everything):
-            return Context("", 0, ())
+            return Answer()
         trace: Trace | None = None
         if question.everything and question.position is None and not question.present:
             answer = await self.retrieve(question)
         else:
             answer, trace = await self._injection(allowed(question))
         left = budget_tokens - estimate_tokens(EMPTY_FRAME)
-        passages = {hit.chunk.chunk: block_passage(hit, question.wanted.namespace) for hit in answer.hits}
-        hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(passages[hit.chunk.chunk])))
-        block = render([passages[hit.chunk.chunk] for hit in hits], secret=await self.secret())
-        considered: tuple[Considered, ...] = ()
-        if trace is not None:
-            trace.left_out(
-                "budget", {hit.chunk.chunk for hit in answer.hits} - {hit.chunk.chunk for hit in hits}
-            )
-            considered = trace.considered()
-        return Context(
-            block,
-            estimate_tokens(block),
-            tuple(hits),
-            answer.degraded,
-            answer.rerank,
-            considered,
-            None if trace is None else trace.gate,
-        )
+        shown = {hit.chunk: block_passage(hit, question.wanted.namespace) for hit in answer.hits}
+        hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(shown[hit.chunk])))
+        block = render([shown[hit.chunk] for hit in hits], secret=await self.secret())
+        answer = replace(answer, hits=tuple(hits), block=block, tokens=estimate_tokens(block))
+        if trace is None:
+            return answer
+        trace.left_out("budget", shown.keys() - {hit.chunk for hit in hits})
+        return replace(answer, considered=trace.considered(), gate=trace.gate)
 
     async def secret(self) -> bytes:
         """Return the secret of the installation, read once."""
@@ -139,34 +125,30 @@ class RAGService:
 
     async def places(self, question: Question, entry: str) -> Ranks:
         """Return the ranks of an entry among everything the question finds in its first namespace."""
-        question = allowed(question)
-        found = await self._retrieval.find(question, LOOKED_AT, hits)
-        return places(entry, found.words, found.nearest, LOOKED_AT, found.degraded)
+        return await self._retrieval.find(allowed(question), LOOKED_AT, partial(ranks, entry=entry))
 
-    def _pool(self, question: Question) -> int:
-        return max(pool_for(question.limit), self._candidates)
+    async def _ranking(self, question: Question) -> Ranking:
+        """Return all candidates of the question, in all its namespaces."""
+        asked, pool = sub_questions(question), max(pool_for(question.limit), self._candidates)
+        return merged(
+            asked, await asyncio.gather(*(self._retrieval.find(each, pool, passages) for each in asked))
+        )
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """Choose the passages to inject; the trace records the fate of every candidate."""
         with self._telemetry.answering(question.limit) as answering:
-            asked, pool = sub_questions(question), self._pool(question)
-            found = merged(
-                asked, await asyncio.gather(*(self._retrieval.find(each, pool, passages) for each in asked))
-            )
+            ranking = await self._ranking(question)
             rules = await self._rules(question)
-            trace = Trace(found.candidates, rules.gate)
-            read = trace.kept("limit", found.candidates, _judged(question, found))
+            trace = Trace(ranking.candidates, rules.gate)
+            read = trace.kept("limit", ranking.candidates, to_choose_from(ranking.judged, question.order))
             candidates = select_candidates(
-                read, found.texts, rules, trace, max_per_entry=self.settings.max_per_entry
+                read, ranking.texts, rules, trace, max_per_entry=self.settings.max_per_entry
             )
-            chosen, rerank = await self._chosen(question, candidates, found.texts)
+            chosen, rerank = await self._reranked(question, candidates, ranking)
             if self._reranking and rerank is None:
                 trace.reranked(chosen)
-            kept = apply_caps(chosen, found.texts, rules, trace, question.limit)
-            degraded = self._degraded(found)
-            if degraded is not None:
-                answering.ended(degradation(degraded))
-        return _answer(question, kept, found.texts, degraded, rerank), trace
+            kept = apply_caps(chosen, ranking.texts, rules, trace, question.limit)
+            return self._answer(question, ranking, kept, rerank, answering), trace
 
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None
@@ -181,31 +163,42 @@ class RAGService:
             with_flagged=question.position != "system",
         )
 
-    def _degraded(self, found: Retrieved) -> str | None:
-        """Return why the answer may be incomplete: no vector search, or an incomplete keyword index."""
-        reasons = (found.degraded, self._search.words_shortfall)
-        return "; ".join(reason for reason in reasons if reason) or None
-
-    def _selected(self, question: Question, found: Retrieved) -> list[Candidate]:
+    def _selected(self, question: Question, ranking: Ranking) -> list[Candidate]:
         """Return the candidates that may be in the answer, in order."""
-        present = [each for each in _judged(question, found) if each.chunk in found.texts]
+        judged = to_choose_from(ranking.judged, question.order)
         selected = select(
-            present,
+            [each for each in judged if each.chunk in ranking.texts],
             limit=max(question.limit, self._candidates) + SPARE,
             max_per_entry=self.settings.max_per_entry,
             max_distance=question.max_distance,
-            keep_unmeasured=found.degraded is not None,
+            keep_unmeasured=ranking.degraded is not None,
         )
-        return distinct_texts(selected, {chunk: text.content for chunk, text in found.texts.items()})
+        return distinct_texts(selected, {chunk: text.content for chunk, text in ranking.texts.items()})
 
-    async def _chosen(
-        self, question: Question, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]
+    async def _reranked(
+        self, question: Question, candidates: Sequence[Candidate], ranking: Ranking
     ) -> tuple[list[Candidate], str | None]:
         """Return the candidates, best first, and the reason if the reranker failed to order them."""
-        rerank = None
         if self._reranking and can_change_result(len(candidates), question.limit, question.order):
-            candidates, rerank = await self._reranking.order(question.text, candidates, found, question.limit)
-        return list(candidates), rerank
+            return await self._reranking.order(question.text, candidates, ranking.texts, question.limit)
+        return list(candidates), None
+
+    def _answer(
+        self,
+        question: Question,
+        ranking: Ranking,
+        chosen: Sequence[Candidate],
+        rerank: str | None,
+        answering: Measurement,
+    ) -> Answer:
+        """Return the texts of the chosen; say why some may be missing: no vectors, or an incomplete index."""
+        reasons = (ranking.degraded, self._search.words_shortfall)
+        degraded = "; ".join(reason for reason in reasons if reason) or None
+        if degraded is not None:
+            answering.ended(degradation(degraded))
+        ordered = order_by_distance(chosen) if question.order == "distance" else chosen
+        hits = (replace(ranking.texts[c.chunk], distance=c.distance, relevance=c.relevance) for c in ordered)
+        return Answer(tuple(hits), degraded, rerank)
 
 
 class Sizes:
@@ -225,30 +218,14 @@ class Sizes:
         return size
 
 
-def _judged(question: Question, found: Retrieved) -> list[Candidate]:
-    """Return the judged candidates in the order in which they are chosen."""
-    return to_choose_from(found.candidates[: found.judged], question.order)
-
-
-def _answer(
-    question: Question,
-    chosen: Sequence[Candidate],
-    found: Mapping[int, ResolvedChunk],
-    degraded: str | None,
-    rerank: str | None,
-) -> Answer:
-    ordered = order_by_distance(chosen) if question.order == "distance" else chosen
-    return Answer(tuple(Hit(found[c.chunk], c.distance, c.relevance) for c in ordered), degraded, rerank)
-
-
-def block_passage(hit: Hit, home: str) -> BlockPassage:
+def block_passage(hit: ResolvedChunk, home: str) -> BlockPassage:
     """Convert a hit to the passage a block shows, with its namespace unless it is `home`."""
-    entry = hit.chunk.entry
+    entry = hit.entry
     return BlockPassage(
         collection=entry.collection,
         source=hit.source_id,
         date=format_date(entry.updated),
         trust=entry.trust,
-        content=hit.chunk.content,
+        content=hit.content,
         namespace="" if entry.namespace == home else entry.namespace,
     )

@@ -10,7 +10,7 @@ from agentctx import wire
 from agentctx.access.policy import READ
 from agentctx.errors import InvalidInput, TooLarge
 from agentctx.names import normalised
-from agentctx.rag.question import Context, Question
+from agentctx.rag.question import Answer, Question
 from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor
 from agentctx.service import audit_notes as notes
@@ -87,10 +87,10 @@ class Questions:
             injection_id=injection_id,
         )
 
-    async def _context(self, request: wire.ContextRequest, peer: Peer) -> Context:
+    async def _context(self, request: wire.ContextRequest, peer: Peer) -> Answer:
         question, budget_tokens = await self.asked(request, peer), self.budget(request)
         if not self.settings.value.embedding.rag.enabled:
-            return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
+            return Answer(degraded="off: embedding.rag.enabled is false")
         return await self.rag.context(question, budget_tokens=budget_tokens)
 
     async def asked(self, request: wire.ContextRequest, peer: Peer) -> Question:
@@ -110,7 +110,7 @@ class Questions:
         return [each.content for resolved in found for each in resolved.values()]
 
     async def _receipt(
-        self, injection_id: str, request: wire.ContextRequest, context: Context, peer: Peer, took_s: float
+        self, injection_id: str, request: wire.ContextRequest, context: Answer, peer: Peer, took_s: float
     ) -> Receipt:
         assert request.position is not None  # noqa: S101 - checked by the caller
         stores_prompts = self.settings.value.injection.store_prompts

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from agentctx.errors import StorageFailed
-from agentctx.rag.question import Context
+from agentctx.rag.question import Answer
 from agentctx.rag.trace import Considered, count_fates
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.injections import (
@@ -116,7 +116,7 @@ class ReceiptLog(WriteBehind[Receipt]):
         log.warning("receipts_dropped", receipts=count, dropped=self.dropped, reason=reason)
 
 
-def make_receipt(context: Context, *, took_s: float, **asked: Any) -> Receipt:
+def make_receipt(context: Answer, *, took_s: float, **asked: Any) -> Receipt:
     """Build the receipt of an injection; `asked` has the fields that do not follow from the context."""
     return Receipt(
         **asked,

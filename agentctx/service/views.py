@@ -9,7 +9,6 @@ from typing import Any
 
 from agentctx import wire
 from agentctx.rag.explain import Explanation, Ranks
-from agentctx.rag.question import Hit
 from agentctx.rag.word_match import WordMatch
 from agentctx.storage.audit import AuditRow
 from agentctx.storage.audit import ChainVerdict as AuditOutcome
@@ -86,19 +85,19 @@ def _file_state(known: Provenance, withdrawn_ms: int | None) -> wire.FileState |
     )
 
 
-def passage(hit: Hit) -> wire.Passage:
-    entry = hit.chunk.entry
+def passage(hit: ResolvedChunk) -> wire.Passage:
+    entry = hit.entry
     return wire.Passage(
         namespace=entry.namespace,
         collection=entry.collection,
         id=entry.id,
         source_id=hit.source_id,
         version=entry.version,
-        content=hit.chunk.content,
+        content=hit.content,
         distance=None if hit.distance is None else round(hit.distance, 6),
         relevance=round(hit.relevance, 6),
-        start=hit.chunk.start,
-        end=hit.chunk.end,
+        start=hit.start,
+        end=hit.end,
         session=entry.session or None,
         agent=entry.agent or None,
         origin=entry.origin,
@@ -108,10 +107,10 @@ def passage(hit: Hit) -> wire.Passage:
         attributes={
             name: value for name, value in entry.attributes.items() if name not in _HIDDEN_ATTRIBUTES
         },
-        location=hit.chunk.location,
-        headings=_headings(hit.chunk),
-        flags=list(hit.chunk.flags),
-        stale=hit.chunk.stale if hit.chunk.location else None,
+        location=hit.location,
+        headings=_headings(hit),
+        flags=list(hit.flags),
+        stale=hit.stale if hit.location else None,
     )
 
 

@@ -121,13 +121,14 @@ class ResolvedChunk:
     """The kinds of instructions to an LLM that the entry's text resembles."""
     stale: str | None = None
     """Why the entry's file could not be seen when it was last looked at, if so."""
+    distance: float | None = None
+    """In an answer, the cosine distance to the question; None if the chunk was not measured."""
+    relevance: float = 0.0
+    """In an answer, the probability that the chunk answers the question, 0 to 1."""
 
-
-class QueryVector(NamedTuple):
-    """A query vector in a space, from which distances are measured."""
-
-    space: int
-    query: Vectors
+    @property
+    def source_id(self) -> str:
+        return self.entry.key or self.entry.id
 
 
 class RankingText(NamedTuple):
@@ -156,6 +157,7 @@ class ChunksWithTurns(NamedTuple):
 class Nearest(NamedTuple):
     """Asks for what `SearchStorage.by_vector` returns."""
 
+    query: Vectors
     wanted: Filter
     limit: int
 
@@ -163,17 +165,20 @@ class Nearest(NamedTuple):
 class Distances(NamedTuple):
     """Asks for what `SearchStorage.distances` returns, rounded to .01 or better."""
 
+    query: Vectors
     chunks: Sequence[int]
 
 
 class WithTurns(NamedTuple):
     """Asks for chunks as `ChunksWithTurns`: also the turns around those in a conversation.
 
-    Only live, unexpired turns within the filter are returned, up to two in each direction.
+    Only live, unexpired turns within the filter are returned, up to two in each direction. Without a `query`
+    vector they are not measured.
     """
 
     chunks: Sequence[int]
     wanted: Filter
+    query: Vectors | None
 
 
 class Texts(NamedTuple):
@@ -222,10 +227,10 @@ class SearchStorage(Protocol):
         Cues are omitted, because their text is never shown.
         """
 
-    async def follow(self, steps: Callable[[], Steps[T]], near: QueryVector | None) -> T:
+    async def follow(self, steps: Callable[[], Steps[T]], space: int | None) -> T:
         """Return the result of the steps, whose reads are made at once: one visit to the database.
 
-        Distances are measured from `near`; without it, steps must not ask for any. The steps may run in
+        Distances are measured in `space`; without it, steps must not ask for any. The steps may run in
         another thread, and again after a lost connection.
         """
 

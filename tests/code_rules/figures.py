@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agentctx.service.operations import OPERATIONS
-from tests.code_rules.check import sources
+from tests.code_rules.check import operation_names, sources
 from tests.code_rules.counts import files_of_operations
 from tests.code_rules.rules import Source
 
@@ -23,9 +22,9 @@ Graph = Mapping[str, frozenset[str]]
 
 def figures(root: Path) -> list[tuple[str, str]]:
     """Return each figure's name and value, in the order in which they are printed."""
-    daemon = sources(root)
-    packages = [*daemon, *_sources(root, "packages/*/*/**/*.py", besides="tests")]
-    tests = [*_sources(root, "tests/**/*.py"), *_sources(root, "packages/*/tests/**/*.py")]
+    packages = sources(root)
+    daemon = [source for source in packages if source.path.startswith("agentctx/")]
+    tests = _sources(root, "tests/**/*.py", "packages/*/tests/**/*.py")
     name, files = _last_operation(daemon)
     pages = _pages(root)
     lines = _lines(daemon)
@@ -63,13 +62,9 @@ def circles(graph: Graph) -> list[frozenset[str]]:
     return sorted(found, key=sorted)
 
 
-def _sources(root: Path, pattern: str, besides: str = "") -> list[Source]:
-    paths = sorted(path.relative_to(root) for path in root.glob(pattern))
-    return [
-        Source(path.as_posix(), (root / path).read_text(encoding="utf-8"))
-        for path in paths
-        if not besides or besides not in path.parts
-    ]
+def _sources(root: Path, *patterns: str) -> list[Source]:
+    paths = sorted(path for pattern in patterns for path in root.glob(pattern))
+    return [Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
 
 
 def _lines(files: Iterable[Source]) -> int:
@@ -83,7 +78,7 @@ def _functions(files: Iterable[Source]) -> int:
 
 def _last_operation(program: Iterable[Source]) -> tuple[str, Sequence[str]]:
     """Return the operation that is declared last, and the files that name it."""
-    name = list(OPERATIONS)[-1]
+    name = operation_names()[-1]
     return name, files_of_operations(program, [name])[name]
 
 

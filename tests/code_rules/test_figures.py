@@ -32,8 +32,8 @@ def test_a_circle_also_leads_through_late_imports_and_imports_of_types() -> None
 def test_each_figure_is_counted(tmp_path: Path) -> None:
     files = {
         "agentctx/service/operations.py": "def f():\n    return 1\n",
-        "packages/one/one/engine.py": "x = 1\n",
-        "packages/one/tests/one_tests/test_engine.py": "x = 1\n",
+        "packages/agentctx-one/agentctx_one/engine.py": "x = 1\n",
+        "packages/agentctx-one/tests/agentctx_one_tests/test_engine.py": "x = 1\n",
         "tests/test_errors.py": "x = 1\ny = 2\n",
         "README.md": "Four words in all.\n",
         "docs/cli.md": "Made by a program.\n",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import islice
 from unittest.mock import patch
 
-from agentctx.rag.finding import AskedWords
+from agentctx.rag.finding import SearchInput
 from agentctx.rag.question import Question
 from agentctx.rag.retrieval import Retrieval, Serving
 from agentctx.rag.service import RAGService
@@ -52,7 +53,7 @@ async def unfound(
     broken: list[str] = []
     for entry, word in islice(own_words(texts), sought):
         question = Question(text=word, wanted=Filter(namespace=namespace), limit=FEW, order="relevance")
-        found = [hit.chunk.entry.id for hit in (await rag.retrieve(question)).hits]
+        found = [hit.entry.id for hit in (await rag.retrieve(question)).hits]
         broken += _misplaced(entry, word, found)
     return broken
 
@@ -78,8 +79,10 @@ async def texts_in(storage: Storage, namespace: str) -> dict[str, str]:
 def no_words_in_questions() -> AbstractContextManager[object]:
     """Break the program: questions do not use the words, which are all in the index."""
 
-    async def without_words(_: Retrieval, question: Question, __: int) -> AskedWords:
-        return AskedWords(QuestionWords(question.text), {}, ())
+    words = Retrieval._words
+
+    async def without_words(asking: Retrieval, question: Question, pool: int) -> SearchInput:
+        return replace(await words(asking, question, pool), rarity={}, word_hits=())
 
     return patch.object(Retrieval, "_words", without_words)
 

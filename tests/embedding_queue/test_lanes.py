@@ -17,7 +17,6 @@ from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.lanes import Lanes, to_open
 from agentctx.errors import Conflict, Disposition, NotFound
 from agentctx.storage.records import Space, SpaceState
-from agentctx.storage.search import QueryVector
 from agentctx.wire import ReembedReply
 from agentctx_testing.drafts import assert_sound
 from tests.embedding_queue.test_space_keeper import ChangedProvider
@@ -396,10 +395,11 @@ def _record_searches(core: Core, provider: FakeProvider, asked: list[tuple[str, 
         made.add(vector.tobytes())
         return vector
 
-    async def follow_and_record(begin: Any, near: QueryVector | None) -> Any:
-        if near is not None and near.query.tobytes() in made:
-            asked.append((provider.model, near.space))
-        return await follow(begin, near)
+    async def follow_and_record(begin: Any, space: int | None) -> Any:
+        (known,) = begin.args
+        if space is not None and known.query.tobytes() in made:
+            asked.append((provider.model, space))
+        return await follow(begin, space)
 
     provider.embed_query = embed_and_record  # type: ignore[method-assign]  # recorded
     core.storage.search.follow = follow_and_record  # type: ignore[method-assign,assignment]  # recorded

@@ -176,15 +176,15 @@ class _Case:
 
     async def by_relevance(self) -> list[str]:
         hits = (await self.rag.retrieve(self.question("relevance"))).hits
-        return [] if hits and hits[0].chunk.entry.id == self.target else [f"by relevance: {_shown(hits)}"]
+        return [] if hits and hits[0].entry.id == self.target else [f"by relevance: {_shown(hits)}"]
 
     async def by_distance(self, nearest: Sequence[NearestChunk]) -> list[str]:
         hits = (await self.rag.retrieve(self.question("distance"))).hits
-        broken = [] if self.target in {hit.chunk.entry.id for hit in hits} else ["by distance: it is missing"]
+        broken = [] if self.target in {hit.entry.id for hit in hits} else ["by distance: it is missing"]
         best: dict[str, float] = {}
         for hit in nearest:
             best[hit.entry] = min(hit.distance, best.get(hit.entry, hit.distance))
-        others = [hit.distance for hit in hits if hit.chunk.entry.id != self.target]
+        others = [hit.distance for hit in hits if hit.entry.id != self.target]
         wanted = sorted(distance for entry, distance in best.items() if entry != self.target)
         expected = wanted[: self.limit - 1]
         measured = [distance for distance in others if distance is not None]
@@ -198,7 +198,7 @@ class _Case:
         for position in positions:
             for order in ORDERS:
                 context = await self.rag.context(self.question(order, position), budget_tokens=20_000)
-                ids = [hit.chunk.entry.id for hit in context.hits]
+                ids = [hit.entry.id for hit in context.hits]
                 if self.target not in ids or (order == "relevance" and ids[0] != self.target):
                     broken.append(f"in context at {position} by {order}: {_shown(context.hits)}")
         if len(self.namespaces) == 1:
@@ -211,7 +211,4 @@ class _Case:
 
 
 def _shown(hits: Sequence[Any]) -> Mapping[int, str]:
-    return {
-        at: f"{hit.chunk.content[:30]!r} {hit.distance} {hit.relevance:.2f}"
-        for at, hit in enumerate(hits[:3])
-    }
+    return {at: f"{hit.content[:30]!r} {hit.distance} {hit.relevance:.2f}" for at, hit in enumerate(hits[:3])}

@@ -14,8 +14,8 @@ from agentctx.rag.explain import (
     explain_fate,
     explain_not_found,
     filtered_out,
-    places,
     quarantined,
+    ranks_of,
 )
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
@@ -97,8 +97,8 @@ def test_quarantine_names_its_reason_and_the_way_out() -> None:
 def test_places_count_from_1_in_each_search() -> None:
     words = [WordHit(1, "x", 2.0), WordHit(2, "e", 1.0), WordHit(3, "e", 0.5)]
     near = [NearestChunk(2, "e", 0.1)]
-    assert places("e", words, near, 10, None) == Ranks(word=2, distance=1, looked_at=10)
-    assert places("y", words, near, 10, "slow") == Ranks(
+    assert ranks_of("e", words, near, 10, None) == Ranks(word=2, distance=1, looked_at=10)
+    assert ranks_of("y", words, near, 10, "slow") == Ranks(
         word=None, distance=None, looked_at=10, degraded="slow"
     )
 

@@ -7,7 +7,8 @@ from typing import TypeVar
 import numpy as np
 
 from agentctx.rag.candidate import Candidate
-from agentctx.rag.finding import Asked, AskedWords, hits, judge, passages
+from agentctx.rag.explain import Ranks
+from agentctx.rag.finding import SearchInput, judge, passages, ranks
 from agentctx.rag.question import Question
 from agentctx.rag.relevance import BY_WORDS, Calibration, Scale
 from agentctx.rag.word_match import QuestionWords
@@ -35,12 +36,14 @@ WANTED = Filter(namespace="n")
 FOUND_BY_WORDS = [WordHit(1, "1", 2.0), WordHit(2, "2", 1.0)]
 
 
-def asked(*, with_vector: bool) -> Asked:
-    return Asked(
+def asked(*, with_vector: bool) -> SearchInput:
+    return SearchInput(
         question=Question(text="red apple pie recipe", wanted=WANTED, limit=5),
         pool=40,
         dense_weight=0.5,
-        words=AskedWords(QUESTION, {}, FOUND_BY_WORDS),
+        words=QUESTION,
+        rarity={},
+        word_hits=FOUND_BY_WORDS,
         query=QUERY if with_vector else None,
         degraded=None if with_vector else "off: no model",
     )
@@ -68,16 +71,16 @@ def test_a_question_reads_vectors_then_distances_then_texts() -> None:
         ChunksWithTurns({each: text(each) for each in (1, 2, 3)}, {}, {}),
     ]
     reads, found = followed(passages(asked(with_vector=True)), answers)
-    assert reads == [Nearest(WANTED, 40), Distances([1]), WithTurns([2, 1, 3], WANTED)]
+    assert reads == [Nearest(QUERY, WANTED, 40), Distances(QUERY, [1]), WithTurns([2, 1, 3], WANTED, QUERY)]
     assert {each.chunk: each.distance for each in found.candidates} == {1: 0.3, 2: 0.2, 3: 0.4}
-    assert (found.judged, found.degraded) == (3, None)
+    assert (len(found.judged), found.rest, found.degraded) == (3, [], None)
 
 
 def test_without_a_vector_nothing_is_measured() -> None:
     reads, found = followed(
         passages(asked(with_vector=False)), [ChunksWithTurns({1: text(1), 2: text(2)}, {}, {})]
     )
-    assert reads == [WithTurns([1, 2], WANTED)]
+    assert reads == [WithTurns([1, 2], WANTED, None)]
     assert ([each.chunk for each in found.candidates], found.degraded) == ([1, 2], "off: no model")
 
 
@@ -94,13 +97,13 @@ def test_a_neighbour_among_the_best_is_read_and_one_that_cannot_be_is_left_out()
 def test_a_candidate_without_a_text_comes_after_those_with_one() -> None:
     around = ChunksWithTurns({2: text(2)}, {}, {})
     _, found = followed(passages(asked(with_vector=False)), [around])
-    assert ([each.chunk for each in found.candidates], found.judged) == ([2, 1], 2)
+    assert ([each.chunk for each in found.judged], found.rest) == ([2, 1], [])
 
 
-def test_hits_are_what_both_searches_find() -> None:
-    nearest = [NearestChunk(2, "2", 0.2)]
-    reads, found = followed(hits(asked(with_vector=True)), [nearest])
-    assert (reads, found) == ([Nearest(WANTED, 40)], (FOUND_BY_WORDS, nearest, None))
+def test_ranks_are_those_of_both_searches() -> None:
+    nearest = [NearestChunk(3, "3", 0.1), NearestChunk(2, "2", 0.2)]
+    reads, found = followed(ranks(asked(with_vector=True), "2"), [nearest])
+    assert (reads, found) == ([Nearest(QUERY, WANTED, 40)], Ranks(word=2, distance=2, looked_at=40))
 
 
 def test_words_alone_judge_passages_without_vector_or_calibration() -> None:

@@ -16,7 +16,7 @@ from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.rag.candidate import Candidate
 from agentctx.rag.injection import InjectionRules, select_candidates
-from agentctx.rag.question import Context, Question
+from agentctx.rag.question import Answer, Question
 from agentctx.rag.relevance import BY_FEW_WORDS, BY_WORDS, Eagerness, Gate
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService, Sizes
@@ -37,7 +37,7 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
         yield running
 
 
-async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **changes: Any) -> Context:
+async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **changes: Any) -> Answer:
     """Return the context of an injection; with `eagerness` None, of everything found."""
     assert core.lanes is not None
     keeper = core.lanes.leading.keeper
@@ -53,11 +53,11 @@ async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **ch
     return await rag.context(replace(question, **changes), budget_tokens=budget)
 
 
-def sources(context: Context) -> list[str]:
+def sources(context: Answer) -> list[str]:
     return [hit.source_id for hit in context.hits]
 
 
-def fates(context: Context) -> dict[Fate, int]:
+def fates(context: Answer) -> dict[Fate, int]:
     return count_fates(context.considered)
 
 
@@ -115,7 +115,7 @@ class TestPresent:
             await save(core, key=f"k{number}", content=f"red {number}")
         await embedded(core)
         first = await ask(core, "red")
-        present = [hit.chunk.content for hit in first.hits]
+        present = [hit.content for hit in first.hits]
         then = await ask(core, "red", present=present)
         assert len(then.hits) == 4
         assert not set(sources(first)) & set(sources(then))
@@ -137,7 +137,7 @@ class TestDuplicates:
         await embedded(core)
         await save(core, key="k", content="red pear")
         context = await ask(core, "red apple pear")
-        assert [hit.chunk.content for hit in context.hits] == ["red pear"]
+        assert [hit.content for hit in context.hits] == ["red pear"]
 
 
 class TestRelevance:

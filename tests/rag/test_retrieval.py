@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentctx.config.embedding import RagSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.rag.candidate import Candidate
-from agentctx.rag.finding import Hits, Retrieved, hits
+from agentctx.rag.finding import Ranking, nearest
 from agentctx.rag.question import Question
 from agentctx.rag.retrieval import (
     MANY_CHUNKS,
@@ -29,7 +29,6 @@ from agentctx.storage.search import (
     Filter,
     Nearest,
     NearestChunk,
-    QueryVector,
     ResolvedChunk,
     SearchStorage,
     Steps,
@@ -63,7 +62,7 @@ class SlowWords:
         self.searched.set()
         return NEAREST
 
-    async def follow(self, begin: Callable[[], Steps[T]], near: QueryVector | None) -> T:
+    async def follow(self, begin: Callable[[], Steps[T]], space: int | None) -> T:
         steps, answer = begin(), None
         try:
             while True:
@@ -93,23 +92,23 @@ QUESTION = Question(text="where is it", wanted=Filter(namespace="n"), limit=3)
 async def test_in_a_large_memory_vectors_are_searched_while_the_keyword_search_is_running() -> None:
     storage = SlowWords()
     found = await asked_twice(storage)
-    assert (found.nearest, storage.reads) == (NEAREST, [Nearest])
+    assert (found, storage.reads) == (NEAREST, [Nearest])
 
 
 @pytest.mark.parametrize("storage", [SlowWords(MANY_CHUNKS - 1), SlowWords()], ids=["small", "words found"])
 async def test_otherwise_the_steps_search_the_vectors(storage: SlowWords) -> None:
     storage.words_wait = False
     found = await asked_twice(storage)
-    assert (found.nearest, storage.reads) == (NEAREST, [Nearest, Nearest])
+    assert (found, storage.reads) == (NEAREST, [Nearest, Nearest])
     assert not storage.searched.is_set()
 
 
-async def asked_twice(storage: SlowWords) -> Hits:
+async def asked_twice(storage: SlowWords) -> Sequence[NearestChunk]:
     """Return what the second question finds; the first one shows how large the memory is."""
     asking = retrieval(storage)
     async with asyncio.timeout(5):
-        await asking.find(QUESTION, 3, hits)
-        return await asking.find(QUESTION, 3, hits)
+        await asking.find(QUESTION, 3, nearest)
+        return await asking.find(QUESTION, 3, nearest)
 
 
 async def test_the_keyword_search_begins_before_the_embedding() -> None:
@@ -122,7 +121,7 @@ async def test_the_keyword_search_begins_before_the_embedding() -> None:
 
     served = Serving(1, embedder=Watching())
     asking = Retrieval(cast(SearchStorage, storage), lambda: served, RagSettings, NO_TELEMETRY)
-    await asking.find(QUESTION, 3, hits)
+    await asking.find(QUESTION, 3, nearest)
     assert was_asked == [True]
 
 
@@ -130,7 +129,7 @@ async def test_the_keyword_search_begins_before_the_embedding() -> None:
 async def test_a_cancelled_question_leaves_no_keyword_search_behind(steps: int) -> None:
     storage = SlowWords()
     storage.asked = True  # so that it waits
-    question = asyncio.create_task(retrieval(storage).find(QUESTION, 3, hits))
+    question = asyncio.create_task(retrieval(storage).find(QUESTION, 3, nearest))
     for _ in range(steps):
         await asyncio.sleep(0)
     question.cancel()
@@ -149,21 +148,17 @@ def text(chunk: int) -> ResolvedChunk:
 
 
 def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
-    first = Retrieved(
+    first = Ranking(
         [Candidate(1, "1", 1.0, 0.5, relevance=0.2), Candidate(2, "2", 1.0, 0.5, relevance=0.6)],
+        [],
         {1: text(1), 2: text(2)},
-        2,
         "provider_failed: down",
     )
-    found = [
-        Candidate(1, "1", 1.0, 0.5, relevance=0.9),
-        Candidate(3, "3", 1.0, None),
-        Candidate(2, "2", 1.0, None),
-    ]
-    second = Retrieved(found, {1: text(1)}, 1)
+    rest = [Candidate(3, "3", 1.0, None), Candidate(2, "2", 1.0, None)]
+    second = Ranking([Candidate(1, "1", 1.0, 0.5, relevance=0.9)], rest, {1: text(1)})
     both = best_of_each([first, second])
     assert [(each.chunk, each.relevance) for each in both.candidates] == [(1, 0.9), (2, 0.6), (3, 0.0)]
-    assert (both.judged, set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
+    assert (len(both.judged), set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
 
 
 def test_the_pool_grows_with_the_limit() -> None:
@@ -171,16 +166,17 @@ def test_the_pool_grows_with_the_limit() -> None:
     assert pool_for(100) > pool_for(50) > MIN_POOL
 
 
-def ranking(first: int, relevances: list[float], *, unjudged: int = 0) -> Retrieved:
+def ranking(first: int, relevances: list[float], *, unjudged: int = 0) -> Ranking:
     candidates = [
         Candidate(first + at, f"e{first + at}", None, None, relevance=each)
         for at, each in enumerate([*relevances, *[0.0] * unjudged])
     ]
-    return Retrieved(candidates, {}, len(relevances))
+    judged = len(relevances)
+    return Ranking(candidates[:judged], candidates[judged:], {})
 
 
-def relevances(found: Retrieved) -> list[float]:
-    return [each.relevance for each in found.candidates[: found.judged]]
+def relevances(found: Ranking) -> list[float]:
+    return [each.relevance for each in found.judged]
 
 
 def test_the_most_relevant_passage_comes_first_from_any_source() -> None:
@@ -195,7 +191,7 @@ def test_reranking_does_not_demote_passages_ahead_of_better_ones() -> None:
 
 def test_unread_passages_come_last() -> None:
     found = interleaved([ranking(0, [0.1], unjudged=2), ranking(10, [0.9], unjudged=1)])
-    assert (found.judged, [each.chunk for each in found.candidates]) == (2, [10, 0, 1, 2, 11])
+    assert (len(found.judged), [each.chunk for each in found.candidates]) == (2, [10, 0, 1, 2, 11])
 
 
 @given(st.lists(RELEVANCES, min_size=2, max_size=4))

@@ -60,7 +60,7 @@ def asked(text: str, **changes: Any) -> Question:
 
 
 def contents(answer: Answer) -> list[str]:
-    return [hit.chunk.content for hit in answer.hits]
+    return [hit.content for hit in answer.hits]
 
 
 async def test_results_are_sorted_by_distance(core: Core) -> None:
@@ -79,8 +79,8 @@ async def test_original_content_is_resolved_from_the_entries(core: Core) -> None
     saved = await save(core, key="colour", content="red green blue", tags=["x"])
     await embedded(core)
     (hit,) = (await service(core).retrieve(asked("red"))).hits
-    assert (hit.chunk.entry.id, hit.source_id, hit.chunk.content) == (saved.id, "colour", "red green blue")
-    assert hit.chunk.entry.attributes["tags"] == ["x"]
+    assert (hit.entry.id, hit.source_id, hit.content) == (saved.id, "colour", "red green blue")
+    assert hit.entry.attributes["tags"] == ["x"]
 
 
 async def test_only_the_wanted_collections_are_searched(core: Core) -> None:
@@ -90,7 +90,7 @@ async def test_only_the_wanted_collections_are_searched(core: Core) -> None:
     await embedded(core)
     wanted = replace(ALL, collections=("observation", "learning"))
     answer = await service(core).retrieve(asked("red", wanted=wanted))
-    assert {hit.chunk.entry.collection for hit in answer.hits} == {"observation", "learning"}
+    assert {hit.entry.collection for hit in answer.hits} == {"observation", "learning"}
 
 
 async def test_a_session_does_not_hide_knowledge(core: Core) -> None:
@@ -204,7 +204,7 @@ async def test_an_empty_question_finds_nothing_and_calls_no_provider(
 ) -> None:
     await embedded(core)
     before = len(provider.calls)
-    assert await service(core).retrieve(asked("  \n")) == Answer(())
+    assert await service(core).retrieve(asked("  \n")) == Answer()
     assert len(provider.calls) == before
 
 
@@ -435,7 +435,7 @@ async def test_an_answer_reports_what_keyword_search_skipped(core: Core) -> None
     await core.storage.upkeep.census()
     answer = await service(core).retrieve(asked("red"))
     assert answer.degraded == "words: keyword search misses 1 of 1 chunks, run `agentctx doctor --fix`"
-    assert [hit.chunk.entry.id for hit in answer.hits] == [saved.id]
+    assert [hit.entry.id for hit in answer.hits] == [saved.id]
     await core.storage.upkeep.rebuild_words()
     assert (await service(core).retrieve(asked("red"))).degraded is None
 
@@ -448,5 +448,5 @@ async def test_a_damaged_index_of_words_leaves_the_answer_to_meaning(core: Core)
             lambda conn: conn.execute("UPDATE chunk_fts_data SET block = zeroblob(4) WHERE id > 10")
         )
     answer = await service(core).retrieve(asked("red green blue"))
-    assert [hit.chunk.entry.id for hit in answer.hits] == [saved.id]
+    assert [hit.entry.id for hit in answer.hits] == [saved.id]
     assert (answer.degraded or "").startswith("words: the index of words is damaged")

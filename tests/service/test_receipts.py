@@ -8,7 +8,7 @@ import pytest
 
 from agentctx.errors import StorageFailed
 from agentctx.rag.candidate import Candidate
-from agentctx.rag.question import Context
+from agentctx.rag.question import Answer
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
@@ -59,7 +59,7 @@ def log_of(table: MemoryTable, **changes: Any) -> ReceiptLog:
     return ReceiptLog(table, **{"days": 7, "max_rows": 100, "clock": ManualClock(), **changes})
 
 
-def receipt(injection_id: str, context: Context | None = None, **changes: Any) -> Receipt:
+def receipt(injection_id: str, context: Answer | None = None, **changes: Any) -> Receipt:
     fields = {
         "created": 1,
         "namespaces": ("default",),
@@ -74,7 +74,7 @@ def receipt(injection_id: str, context: Context | None = None, **changes: Any) -
         "budget_tokens": 9,
         "took_s": 0.0015,
     }
-    return make_receipt(context or Context("", 0, ()), **{"id": injection_id, **fields, **changes})
+    return make_receipt(context or Answer(), **{"id": injection_id, **fields, **changes})
 
 
 async def test_a_receipt_is_readable_immediately_and_stored_soon() -> None:
@@ -189,7 +189,7 @@ def test_a_receipt_has_figures_but_no_text() -> None:
         )
         for at in range(KEPT_CANDIDATES + 10)
     )
-    made = receipt("a", Context("the block", 3, (), "down", "late", considered, Gate(0.25)))
+    made = receipt("a", Answer((), "down", "late", considered, Gate(0.25), "the block", 3))
     assert len(made.candidates) == KEPT_CANDIDATES + 1, "the best ones, and the injected one"
     assert (made.candidates[0].word_score, made.candidates[0].distance) == (1.234568, 0.5)
     assert made.fates == {"relevance": KEPT_CANDIDATES + 9, "injected": 1}

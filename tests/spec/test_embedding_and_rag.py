@@ -259,8 +259,8 @@ async def test_req_emb_006_rag_service(core: Core, provider: Recording) -> None:
     wanted = Filter(namespace="default", collections=("knowledge",))
     answer = await service.retrieve(Question(text="falcon on the tower", wanted=wanted, limit=5))
     assert answer.degraded is None
-    assert answer.hits[0].chunk.content == "the falcon nests on the tower"
-    assert {hit.chunk.entry.collection for hit in answer.hits} == {"knowledge"}
+    assert answer.hits[0].content == "the falcon nests on the tower"
+    assert {hit.entry.collection for hit in answer.hits} == {"knowledge"}
     distances = [hit.distance for hit in answer.hits if hit.distance is not None]
     assert distances == sorted(distances)
 

@@ -11,7 +11,7 @@ from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Draft, Saved, Space
-from agentctx.storage.search import ChunksWithTurns, Filter, QueryVector, Steps, WithTurns
+from agentctx.storage.search import ChunksWithTurns, Filter, Steps, WithTurns
 
 START_MS = 1_790_000_000_000
 ALL = Filter(namespace="default")
@@ -80,15 +80,15 @@ async def found_by_words(storage: Storage, question: str, wanted: Filter = ALL) 
 
 
 async def with_turns(
-    storage: Storage, chunks: list[int], wanted: Filter, near: QueryVector | None = None
+    storage: Storage, chunks: list[int], wanted: Filter, space: int | None = None
 ) -> ChunksWithTurns:
     """Return the chunks and the turns around them, read by a single step."""
 
     def steps() -> Steps[ChunksWithTurns]:
-        found: ChunksWithTurns = yield WithTurns(chunks, wanted)
+        found: ChunksWithTurns = yield WithTurns(chunks, wanted, None if space is None else vector(1))
         return found
 
-    return await storage.search.follow(steps, near)
+    return await storage.search.follow(steps, space)
 
 
 async def assert_sound(storage: Storage) -> None:

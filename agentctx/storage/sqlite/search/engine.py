@@ -10,7 +10,6 @@ from agentctx.errors import StorageCorrupt
 from agentctx.storage.search import (
     Filter,
     NearestChunk,
-    QueryVector,
     ResolvedChunk,
     Steps,
     WordResults,
@@ -73,18 +72,18 @@ class SqliteSearch(SqlitePart):
             search.resolve, chunks=chunks, wanted=wanted, now=self.db.clock(), faults=self.db.faults
         )
 
-    async def follow(self, begin: Callable[[], Steps[T]], near: QueryVector | None) -> T:
+    async def follow(self, begin: Callable[[], Steps[T]], space: int | None) -> T:
         result = await self.db.read(
             steps.follow,
             begin=begin,
-            near=near,
+            space=space,
             now=self.db.clock(),
             faults=self.db.faults,
             copies=self.db.copies,
-            verified=self.db.copies.verified(near.space) if near else None,
+            verified=None if space is None else self.db.copies.verified(space),
         )
-        if near:
-            self.db.copies.refresh_soon(near.space)
+        if space is not None:
+            self.db.copies.refresh_soon(space)
         return result
 
     count_entries = reads(search.count_entries)

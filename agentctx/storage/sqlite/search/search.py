@@ -18,7 +18,6 @@ from agentctx.storage.search import (
     ChunksWithTurns,
     Filter,
     NearestChunk,
-    QueryVector,
     ResolvedChunk,
     SampledChunk,
     WordHit,
@@ -232,7 +231,8 @@ def distances(
 
 def rounded_distances(
     conn: Connection,
-    near: QueryVector,
+    space: int,
+    query: Vectors,
     chunks: Sequence[int],
     *,
     faults: Faults,
@@ -243,10 +243,10 @@ def rounded_distances(
 
     For ranking, where their last digits do not matter: reading a vector takes 15 µs.
     """
-    copy = copies.of(conn, near.space)
-    rounded = copy.distances(near.query, chunks) if copy is not None else {}
+    copy = copies.of(conn, space)
+    rounded = copy.distances(query, chunks) if copy is not None else {}
     rest = [chunk for chunk in chunks if chunk not in rounded]
-    return rounded | distances(conn, near.query, rest, faults=faults, verified=verified)
+    return rounded | distances(conn, query, rest, faults=faults, verified=verified)
 
 
 def _note_damaged(measured: Measured, faults: Faults) -> Measured:
@@ -342,19 +342,21 @@ def resolve_with_turns(
     conn: Connection,
     chunks: Sequence[int],
     wanted: Filter,
+    query: Vectors | None,
     *,
-    measure: Callable[[Sequence[int]], Mapping[int, float]] | None,
+    measure: Callable[[Vectors, Sequence[int]], Mapping[int, float]] | None,
     now: int,
     faults: Faults,
 ) -> ChunksWithTurns:
     """Return chunks and neighbouring turns from one snapshot, with the distances of these turns.
 
-    `measure` returns the distances of chunks; None if the question has no vector.
+    `measure` returns the distances of chunks.
     """
     texts = resolve(conn, chunks, wanted, now=now, faults=faults)
     around, said = turns.around(conn, chunks, wanted, now=now)
     beside = {chunk: said[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
-    return ChunksWithTurns(texts, around, measure(list(beside)) if measure else {}, beside)
+    distances = {} if measure is None or query is None else measure(query, list(beside))
+    return ChunksWithTurns(texts, around, distances, beside)
 
 
 def _resolved(row: Any) -> ResolvedChunk:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.faults import Faults
-from agentctx.storage.search import Distances, Nearest, QueryVector, Steps, Texts, WithTurns
+from agentctx.storage.search import Distances, Nearest, Steps, Texts, WithTurns
 from agentctx.storage.sqlite.search import search
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
 from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
@@ -19,30 +19,22 @@ T = TypeVar("T")
 def follow(
     conn: Connection,
     begin: Callable[[], Steps[T]],
-    near: QueryVector | None,
+    space: int | None,
     *,
     now: int,
     faults: Faults,
     copies: VectorCopies,
     verified: VerifiedVectors | None,
 ) -> T:
-    """Return the result of the steps. `verified` measures the vectors of the space of `near`."""
+    """Return the result of the steps. `verified` measures the vectors of the space."""
     reads: dict[type, Callable[..., Any]] = {Texts: partial(search.resolve, conn, now=now, faults=faults)}
     measure = None
-    if near is not None and verified is not None:
-        measure = partial(
-            search.rounded_distances, conn, near, faults=faults, copies=copies, verified=verified
+    if space is not None and verified is not None:
+        measure = reads[Distances] = partial(
+            search.rounded_distances, conn, space, faults=faults, copies=copies, verified=verified
         )
-        reads[Distances] = measure
         reads[Nearest] = partial(
-            search.by_vector,
-            conn,
-            near.space,
-            near.query,
-            now=now,
-            faults=faults,
-            copies=copies,
-            verified=verified,
+            search.by_vector, conn, space, now=now, faults=faults, copies=copies, verified=verified
         )
     reads[WithTurns] = partial(search.resolve_with_turns, conn, measure=measure, now=now, faults=faults)
     steps, answer = begin(), None

@@ -9,7 +9,6 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.search import (
     Filter,
     NearestChunk,
-    QueryVector,
     ResolvedChunk,
     Steps,
     WordResults,
@@ -46,10 +45,10 @@ class PostgresqlSearch(PostgresqlPart):
         now, faults = self.db.clock(), self.db.faults
         return await self.db.query(lambda conn: search.resolve(conn, chunks, wanted, now=now, faults=faults))
 
-    async def follow(self, begin: Callable[[], Steps[T]], near: QueryVector | None) -> T:
+    async def follow(self, begin: Callable[[], Steps[T]], space: int | None) -> T:
         now, faults, indexes = self.db.clock(), self.db.faults, self._indexes
         return await self.db.query(
-            lambda conn: steps.follow(conn, begin, near, now=now, faults=faults, indexes=indexes)
+            lambda conn: steps.follow(conn, begin, space, now=now, faults=faults, indexes=indexes)
         )
 
     distances = queries(vector_search.distances)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import is_chunk
 from agentctx.storage.faults import Faults
 from agentctx.storage.location import locate
-from agentctx.storage.search import ChunksWithTurns, Filter, QueryVector, ResolvedChunk, SampledChunk
+from agentctx.storage.search import ChunksWithTurns, Filter, ResolvedChunk, SampledChunk
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries.rows import SELECT_CHUNKS, entry_of, verified
 from agentctx_postgresql.search import turns, vector_search
@@ -44,15 +45,16 @@ async def resolve(
 
     Damaged chunks are omitted.
     """
-    return _resolved(await _rows(conn, chunks, wanted, None, now=now), faults)
+    return _resolved(await _rows(conn, chunks, wanted, now=now), faults)
 
 
 async def resolve_with_turns(
     conn: Connection,
     chunks: Sequence[int],
     wanted: Filter,
-    near: QueryVector | None,
+    query: Vectors | None,
     *,
+    space: int | None,
     now: int,
     faults: Faults,
 ) -> ChunksWithTurns:
@@ -62,17 +64,25 @@ async def resolve_with_turns(
     """
     around = await turns.around(conn, chunks, wanted, now=now)
     beside = {chunk for row in around.values() for chunk in row.values()}.difference(chunks)
-    rows = await _rows(conn, [*chunks, *beside], wanted, near if beside else None, now=now)
+    rows = await _rows(conn, [*chunks, *beside], wanted, query if beside else None, space=space, now=now)
     distances = {row["chunk"]: row["distance"] for row in rows if row["chunk"] in beside}
     return ChunksWithTurns(_resolved(rows, faults), around, vector_search.finite(distances))
 
 
 async def _rows(
-    conn: Connection, chunks: Sequence[int], wanted: Filter, near: QueryVector | None, *, now: int
+    conn: Connection,
+    chunks: Sequence[int],
+    wanted: Filter,
+    query: Vectors | None = None,
+    *,
+    space: int | None = None,
+    now: int,
 ) -> list[Any]:
     parameters = Parameters([list(chunks)])
     condition = entry_condition(wanted, parameters, now=now)
-    distance = vector_search.distance_sql(near, parameters) if near else "NULL"
+    distance = "NULL"
+    if space is not None and query is not None:
+        distance = vector_search.distance_sql(space, query, parameters)
     rows: list[Any] = await conn.fetch(
         f"{SELECT_CHUNKS.format(distance=distance)} WHERE {condition}", *parameters
     )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from agentctx.storage.faults import Faults
-from agentctx.storage.search import Distances, Nearest, QueryVector, Steps, Texts, WithTurns
+from agentctx.storage.search import Distances, Nearest, Steps, Texts, WithTurns
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.search import search, vector_search
 from agentctx_postgresql.vectors.nearest_index import CompleteIndexes
@@ -18,7 +18,7 @@ T = TypeVar("T")
 async def follow(
     conn: Connection,
     begin: Callable[[], Steps[T]],
-    near: QueryVector | None,
+    space: int | None,
     *,
     now: int,
     faults: Faults,
@@ -27,11 +27,11 @@ async def follow(
     """Return the result of the steps."""
     reads: dict[type, Callable[..., Awaitable[Any]]] = {
         Texts: partial(search.resolve, conn, now=now, faults=faults),
-        WithTurns: partial(search.resolve_with_turns, conn, near=near, now=now, faults=faults),
+        WithTurns: partial(search.resolve_with_turns, conn, space=space, now=now, faults=faults),
     }
-    if near is not None:
-        reads[Nearest] = partial(vector_search.by_vector, conn, indexes, near.space, near.query, now=now)
-        reads[Distances] = partial(vector_search.distances, conn, near.space, near.query)
+    if space is not None:
+        reads[Nearest] = partial(vector_search.by_vector, conn, indexes, space, now=now)
+        reads[Distances] = partial(vector_search.distances, conn, space)
     steps, answer = begin(), None
     while True:
         try:

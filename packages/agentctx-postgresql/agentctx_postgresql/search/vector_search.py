@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Final
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.search import Filter, NearestChunk, QueryVector
+from agentctx.storage.search import Filter, NearestChunk
 from agentctx_postgresql import pgvector
 from agentctx_postgresql.driver import NEAREST_SETTINGS, Connection, in_snapshot
 from agentctx_postgresql.search.filters import Parameters, is_whole_namespace, quoted
@@ -63,11 +63,9 @@ async def distances(conn: Connection, space: int, query: Vectors, chunks: Sequen
     return finite(dict(rows))
 
 
-def distance_sql(near: QueryVector, parameters: Parameters) -> str:
+def distance_sql(space: int, query: Vectors, parameters: Parameters) -> str:
     """Return an SQL expression for the exact distance of the chunk `c`; NULL if it has no vector."""
-    return _DISTANCE.format(
-        query=parameters.add(pgvector.encode_halfvec(near.query)), table=table_of(near.space)
-    )
+    return _DISTANCE.format(query=parameters.add(pgvector.encode_halfvec(query)), table=table_of(space))
 
 
 def finite(distances: Mapping[int, float | None]) -> dict[int, float]:

@@ -14,7 +14,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.records import Draft, Saved, Space
-from agentctx.storage.search import Distances, Filter, NearestChunk, QueryVector, Steps
+from agentctx.storage.search import Distances, Filter, NearestChunk, Steps
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.vectors import vector_copies
@@ -289,10 +289,10 @@ async def test_a_damaged_vector_is_not_loaded(tmp_path: Path, storage: SqliteSto
     assert copy_of(storage, space).rows == len(good)
 
     def distances() -> Steps[dict[int, float]]:
-        found: dict[int, float] = yield Distances(chunks)
+        found: dict[int, float] = yield Distances(vector(1), chunks)
         return found
 
-    assert set(await storage.search.follow(distances, QueryVector(space.id, vector(1)))) == set(chunks[1:])
+    assert set(await storage.search.follow(distances, space.id)) == set(chunks[1:])
 
 
 async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: ManualClock) -> None:

@@ -14,7 +14,6 @@ from agentctx.storage.search import (
     Distances,
     Filter,
     Nearest,
-    QueryVector,
     ResolvedChunk,
     Steps,
     Texts,
@@ -123,20 +122,20 @@ class SearchConformance:
         for number in range(3):
             turn = keyless(f"turn {number}", collection="observation", session="talk")
             await embed(storage, await save(storage, turn), vector(1, number))
-        near = QueryVector(space.id, vector(1))
+        query = vector(1)
 
         def steps() -> Steps[list[Any]]:
-            nearest = yield Nearest(ALL, 2)
+            nearest = yield Nearest(query, ALL, 2)
             chunks = [hit.chunk for hit in nearest]
-            return [nearest, (yield Distances(chunks)), (yield Texts(chunks, ALL))]
+            return [nearest, (yield Distances(query, chunks)), (yield Texts(chunks, ALL))]
 
-        nearest, distances, texts = await search.follow(steps, near)
-        again = await search.by_vector(space.id, near.query, ALL, 2)
+        nearest, distances, texts = await search.follow(steps, space.id)
+        again = await search.by_vector(space.id, query, ALL, 2)
         chunks = [hit.chunk for hit in again]
         assert [(hit.chunk, hit.entry) for hit in nearest] == [(hit.chunk, hit.entry) for hit in again]
         # Vectors in memory are measured by other code than those in the table.
         assert [hit.distance for hit in nearest] == pytest.approx([hit.distance for hit in again], abs=1e-6)
-        assert distances == pytest.approx(await search.distances(space.id, near.query, chunks), abs=0.01)
+        assert distances == pytest.approx(await search.distances(space.id, query, chunks), abs=0.01)
         assert texts == await search.resolve(chunks, ALL)
 
     async def test_neighbouring_turns_come_with_their_distances(self, storage: Storage) -> None:
@@ -147,7 +146,7 @@ class SearchConformance:
             saved.append(await save(storage, turn))
             await embed(storage, saved[-1], vector(1, number))
         first, middle, last = (each.jobs[0].chunk for each in saved)
-        around = await with_turns(storage, [middle], ALL, QueryVector(space.id, vector(1)))
+        around = await with_turns(storage, [middle], ALL, space.id)
         expected = await storage.search.distances(space.id, vector(1), [first, last])
         assert around.distances == pytest.approx(expected, abs=1e-6)
         assert set(expected) == {first, last}
