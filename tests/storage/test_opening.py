@@ -9,7 +9,7 @@ from agentctx import __version__
 from agentctx.cli.app import run
 from agentctx.errors import DriverUnsuitable
 from agentctx.storage.opening import ENTRY_POINTS, FILE_NAME, daemon_id, server_engine
-from agentctx_testing import drafts
+from tests import ports
 
 URL = "fakesql://me@db.example.org/memory"
 Offer = Callable[..., None]
@@ -30,9 +30,9 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Offer:
 
 
 def test_the_engine_of_a_scheme_is_the_module_that_a_package_offers(offer: Offer) -> None:
-    offer("agentctx_testing.drafts")
+    offer("tests.ports")
     engine: object = server_engine(URL)
-    assert engine is drafts
+    assert engine is ports
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
@@ -42,7 +42,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
 
 
 def test_a_package_of_another_version_is_refused(offer: Offer) -> None:
-    offer("agentctx_testing.drafts", version="0.0.9")
+    offer("tests.ports", version="0.0.9")
     with pytest.raises(DriverUnsuitable, match=f"agentctx-fakesql 0.0.9 is not for agentctx {__version__}"):
         server_engine(URL)
 
