@@ -209,14 +209,7 @@ async def open_core(
                 ),
                 reembed=reembed,
                 examiner=Examiner(
-                    storage=storage,
-                    database=places.database,
-                    lanes=lanes,
-                    calibrator=calibrator,
-                    refusals=refusals,
-                    recorder=recorder,
-                    settings=current,
-                    expect_memory=expect_memory,
+                    storage, places.database, lanes, calibrator, refusals, recorder, current, expect_memory
                 ),
                 forgetting=ForgetService(storage, stores, settings.backup, places.data_dir),
                 backups=Backups(storage, settings, places.data_dir),

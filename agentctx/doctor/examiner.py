@@ -26,7 +26,7 @@ _Wanted: TypeAlias = tuple[tuple[str, ...], bool]
 """`only` and `offline` of an examination."""
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Examiner:
     """Examines the daemon's own database and model.
 
