@@ -7,7 +7,7 @@ from typing import Final
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.inner import Inner
-from agentctx.storage.backups import Backup, BackupRecord, read_record
+from agentctx.storage.backups import BackupRecord, read_record
 from agentctx.wording import counted, duration, size
 
 OVERDUE_INTERVALS: Final = 2.0
@@ -31,29 +31,21 @@ def check_backups(inner: Inner) -> Finding:
 def judge_backups(known: BackupRecord, interval_h: float, *, is_there: bool, now: int) -> Finding:
     """Judge the backups. `is_there`: the file of the last verified backup still exists."""
     if known.last is None:
-        return _judge_none(known.problem, interval_h)
-    summary = f"the last verified backup is {duration(max(0, now - known.last.made) / 1_000)} old"
-    if not is_there:
-        return warned(f"{summary}, but its file is gone", detail=known.last.path, hint=_NOW)
-    if known.problem:
-        return warned(
-            f"{summary}; a later one failed: {known.problem}", detail=_described(known.last), hint=_NOW
+        if known.problem:
+            return failed(f"the last backup failed, and there is no other: {known.problem}", hint=_NOW)
+        if interval_h:
+            return warned("no backup has been made yet", hint=_NOW)
+        return skipped(
+            "backups are off, and none has been made",
+            hint="Set backup.interval_h, or run `agentctx backup FILE` regularly.",
         )
-    if interval_h and now - known.last.made > OVERDUE_INTERVALS * interval_h * MS_PER_HOUR:
-        return warned(f"{summary}; expected every {interval_h:g} h", detail=_described(known.last), hint=_NOW)
-    return passed(summary, detail=_described(known.last))
-
-
-def _judge_none(problem: str, interval_h: float) -> Finding:
-    if problem:
-        return failed(f"the last backup failed, and there is no other: {problem}", hint=_NOW)
-    if interval_h:
-        return warned("no backup has been made yet", hint=_NOW)
-    return skipped(
-        "backups are off, and none has been made",
-        hint="Set backup.interval_h, or run `agentctx backup FILE` regularly.",
-    )
-
-
-def _described(backup: Backup) -> str:
-    return f"{counted(backup.entries, 'entry', 'entries')}, {size(backup.bytes)}, {backup.path}"
+    age_ms, path = now - known.last.made, known.last.path
+    summary = f"the last verified backup is {duration(max(0, age_ms) / 1_000)} old"
+    described = f"{counted(known.last.entries, 'entry', 'entries')}, {size(known.last.bytes)}, {path}"
+    if not is_there:
+        return warned(f"{summary}, but its file is gone", detail=path, hint=_NOW)
+    is_overdue = interval_h and age_ms > OVERDUE_INTERVALS * interval_h * MS_PER_HOUR
+    if known.problem or is_overdue:
+        why = f"a later one failed: {known.problem}" if known.problem else f"expected every {interval_h:g} h"
+        return warned(f"{summary}; {why}", detail=described, hint=_NOW)
+    return passed(summary, detail=described)

@@ -13,24 +13,21 @@ class Group(NamedTuple):
 
     name: str
     title: str
-    checks: tuple[str, ...]
-
-
-def _group(name: str, title: str, checks: str) -> Group:
-    return Group(name, title, tuple(checks.split()))
+    checks: str
+    """Their ids, separated by spaces."""
 
 
 MACHINE_GROUPS: Final = (
-    _group("program", "Program", "python.version sqlite.version sqlite.vec sqlite.fts5"),
-    _group("config", "Configuration", "config.loads config.secrets"),
-    _group(
+    Group("program", "Program", "python.version sqlite.version sqlite.vec sqlite.fts5"),
+    Group("config", "Configuration", "config.loads config.secrets"),
+    Group(
         "files",
         "Files",
         "files.folder files.permissions files.database files.space files.reserve files.filesystem",
     ),
-    _group("socket", "Socket", "socket.folder socket.file"),
-    _group("daemon", "Daemon", "daemon.answers daemon.version daemon.last_start"),
-    _group(
+    Group("socket", "Socket", "socket.folder socket.file"),
+    Group("daemon", "Daemon", "daemon.answers daemon.version daemon.last_start"),
+    Group(
         "connections",
         "Connected agents",
         "connections.entries connections.program connections.socket connections.bridge",
@@ -39,21 +36,21 @@ MACHINE_GROUPS: Final = (
 """Checks that the command runs from outside the daemon."""
 
 INNER_GROUPS: Final = (
-    _group(
+    Group(
         "database",
         "Database",
         "database.opens database.schema database.integrity database.words database.vectors "
         "database.invariant database.scrub database.bookkeeping database.audit database.slots "
         "database.wal database.durability",
     ),
-    _group(
+    Group(
         "running",
         "Running daemon",
         "running.memory running.loop running.writes running.captures running.context running.network",
     ),
-    _group("backup", "Backups", "backup.age"),
-    _group("queue", "Queue", "queue.backlog queue.buried queue.leases"),
-    _group(
+    Group("backup", "Backups", "backup.age"),
+    Group("queue", "Queue", "queue.backlog queue.buried queue.leases"),
+    Group(
         "embedding",
         "Embedding/RAG",
         "embedding.provider embedding.key embedding.answers embedding.dimension embedding.space "
@@ -64,10 +61,10 @@ INNER_GROUPS: Final = (
 """Checks run by the process that has the database and the model: the daemon if it is running."""
 
 GROUPS: Final = MACHINE_GROUPS + INNER_GROUPS
-CHECK_IDS: Final = tuple(check for group in GROUPS for check in group.checks)
-INNER_IDS: Final = tuple(check for group in INNER_GROUPS for check in group.checks)
+CHECK_IDS: Final = tuple(check for group in GROUPS for check in group.checks.split())
+INNER_IDS: Final = tuple(check for group in INNER_GROUPS for check in group.checks.split())
 
-_GROUP_OF: Final = {check: group.name for group in GROUPS for check in group.checks}
+_GROUP_OF: Final = {check: group.name for group in GROUPS for check in group.checks.split()}
 
 
 def group_of(check: str) -> str:
@@ -91,10 +88,10 @@ def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[str, ...
     return tuple(check for check in CHECK_IDS if check in included - excluded)
 
 
-def _checks_of(name: str) -> tuple[str, ...]:
-    known = {group.name: group.checks for group in GROUPS} | {check: (check,) for check in CHECK_IDS}
+def _checks_of(name: str) -> list[str]:
+    known = {group.name: group.checks for group in GROUPS} | {check: check for check in CHECK_IDS}
     if name in known:
-        return known[name]
+        return known[name].split()
     groups = ", ".join(group.name for group in GROUPS)
     raise InvalidInput(
         f"Unknown check {name[:60]!r}.",

@@ -12,7 +12,7 @@ from agentctx.bounded_files import read_bounded
 from agentctx.commit import build_name, own_commit
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.machine import NOT_OURS, Contact, Machine
-from agentctx.errors import AgentctxError, AlreadyRunning, DaemonUnreachable, InvalidInput
+from agentctx.errors import AlreadyRunning, DaemonUnreachable, InvalidInput
 from agentctx.times import parse_time, wall_clock
 from agentctx.wire import StatusReply
 
@@ -31,23 +31,29 @@ def judge_answer(contact: Contact) -> Finding:
         return passed(f"pid {contact.status.pid} answers on {contact.socket}")
     if contact.is_denied:
         return _judge_grant(contact)
-    if contact.has_answered and contact.refusal is not None:
+    refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
+    owner = contact.lock_refusal
+    if contact.has_answered:
         return failed(
-            f"a daemon answers on {contact.socket}, but not with its status: {contact.refusal.message}",
+            f"a daemon answers on {contact.socket}, but not with its status: {refusal.message}",
             hint="See the database checks.",
         )
-    return _judge_silence(contact)
-
-
-def _judge_silence(contact: Contact) -> Finding:
-    refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
-    if contact.is_service:
-        return failed(refusal.message, hint=refusal.hint)
-    if isinstance(contact.lock_refusal, AlreadyRunning):
-        return _silent(contact, contact.lock_refusal, refusal)
-    if isinstance(refusal, DaemonUnreachable) and not contact.is_closed:
-        return warned("no daemon runs", detail=refusal.message, hint=_START)
-    return failed(refusal.message, hint=refusal.hint)
+    if isinstance(owner, AlreadyRunning) and not contact.is_service:
+        # It has the data, but does not answer on this socket.
+        if contact.other_socket:
+            return failed(
+                f"the daemon listens elsewhere, on {contact.other_socket}",
+                detail=owner.message,
+                hint=f"Pass --socket {contact.other_socket}, or set AGENTCTX_SOCKET.",
+            )
+        return failed(
+            "a daemon has the data but does not answer: it is starting, stopping, or hangs",
+            detail=f"{owner.message} {refusal.message}",
+            hint="Try again in a moment. If this persists, stop that process and start the daemon again.",
+        )
+    is_absent = isinstance(refusal, DaemonUnreachable) and not (contact.is_closed or contact.is_service)
+    absent = warned("no daemon runs", detail=refusal.message, hint=_START)
+    return absent if is_absent else failed(refusal.message, hint=refusal.hint)
 
 
 def _judge_grant(contact: Contact) -> Finding:
@@ -56,21 +62,6 @@ def _judge_grant(contact: Contact) -> Finding:
     return failed(
         f"a daemon answers on {contact.socket}, but this user has no grant",
         hint="Ask its operator for one: sudo agentctx access grant USER NAMESPACE",
-    )
-
-
-def _silent(contact: Contact, owner: AlreadyRunning, refusal: AgentctxError) -> Finding:
-    """Return the finding for a daemon that has the data but does not answer on this socket."""
-    if contact.other_socket:
-        return failed(
-            f"the daemon listens elsewhere, on {contact.other_socket}",
-            detail=owner.message,
-            hint=f"Pass --socket {contact.other_socket}, or set AGENTCTX_SOCKET.",
-        )
-    return failed(
-        "a daemon has the data but does not answer: it is starting, stopping, or hangs",
-        detail=f"{owner.message} {refusal.message}",
-        hint="Try again in a moment. If this persists, stop that process and start the daemon again.",
     )
 
 
@@ -172,26 +163,28 @@ def judge_start(record: StartRecord | None, *, is_running: bool, now: int) -> Fi
         return skipped("no daemon was started on this data folder yet")
     logged = "; ".join(record.logged)
     if record.state == "failed":
-        return _failed(record, logged)
+        return warned(
+            f"the last start, {record.started}, {'died' if record.ready else 'failed'}: "
+            f"{record.message} ({record.code})",
+            detail=logged,
+            hint=record.hint or "The daemon's log has the details; then start it again.",
+        )
     if record.state == "stopped":
         return passed(f"started {record.started}, stopped {record.ended}", detail=logged)
     if not is_running:
-        return _cut_off(record, logged)
-    if record.state == "ready":
-        return passed(f"ready since {record.ready}", detail=logged)
-    return _under_way(record, logged, waited_ms=now - parse_time(record.started, now=now))
-
-
-def _failed(record: StartRecord, logged: str) -> Finding:
-    when = "died" if record.ready else "failed"
+        return _judge_end(record, logged)
+    if record.state == "ready" or now - parse_time(record.started, now=now) < SLOW_START_MS:
+        is_ready = record.state == "ready"
+        since = f"ready since {record.ready}" if is_ready else f"starting since {record.started}"
+        return passed(since, detail=logged)
     return warned(
-        f"the last start, {record.started}, {when}: {record.message} ({record.code})",
+        f"starting since {record.started}, and still not ready",
         detail=logged,
-        hint=record.hint or "The daemon's log has the details; then start it again.",
+        hint=f"Check its log; if it hangs, stop it with `kill {record.pid}` and start it again.",
     )
 
 
-def _cut_off(record: StartRecord, logged: str) -> Finding:
+def _judge_end(record: StartRecord, logged: str) -> Finding:
     if record.state == "ready":
         return warned(
             f"the daemon ready since {record.ready} (pid {record.pid}) ended without stopping cleanly",
@@ -203,14 +196,4 @@ def _cut_off(record: StartRecord, logged: str) -> Finding:
         f"the last start, {record.started}, never became ready",
         detail=logged,
         hint="Start it again and read its log to see where it stops.",
-    )
-
-
-def _under_way(record: StartRecord, logged: str, *, waited_ms: int) -> Finding:
-    if waited_ms < SLOW_START_MS:
-        return passed(f"starting since {record.started}", detail=logged)
-    return warned(
-        f"starting since {record.started}, and still not ready",
-        detail=logged,
-        hint=f"Check its log; if it hangs, stop it with `kill {record.pid}` and start it again.",
     )

@@ -15,7 +15,6 @@ from agentctx.doctor.database import judge_schema, repair_summary
 from agentctx.doctor.inner import Embedding, Inner, RunningDaemon, make_embedding
 from agentctx.doctor.runner import report, run_checks
 from agentctx.embedding_queue.lanes import Lanes
-from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, SchemaForeign, StorageCorrupt, StorageFailed
 from agentctx.model_adapters.refusals import Refusals
 from agentctx.rag.calibrator import Calibrator, kept_calibration
@@ -44,6 +43,7 @@ async def examine_own(
 ) -> DoctorReply:
     """Examine the database and model that the daemon has open."""
     server, lane = server_of(settings), lanes.leading if lanes else None
+    status = lane.queue.status() if lane else None
     inner = Inner(
         settings=settings,
         path=path,
@@ -65,17 +65,12 @@ async def examine_own(
             write_fault=storage.files.fault,
             captures_refused=recorder.captures_refused,
             without_context=without_context(refusals),
-            queue_trouble=_trouble(lane.queue) if lane else None,
+            queue_trouble=status.reason or status.state if status and status.state != "ok" else None,
             recheck_table=lanes.recheck_table if lanes else None,
         ),
         clock=storage.clock,
     )
     return report(await run_checks(select(only), inner, fix=fix))
-
-
-def _trouble(worker: EmbeddingQueue) -> str | None:
-    status = worker.status()
-    return None if status.state == "ok" else status.reason or status.state
 
 
 async def examine_alone(
