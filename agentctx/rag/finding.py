@@ -17,7 +17,7 @@ from agentctx.rag.cues import placed
 from agentctx.rag.explain import Ranks, ranks_of
 from agentctx.rag.fuse import fuse, merge
 from agentctx.rag.question import Question
-from agentctx.rag.ranking import Pool, rank, ranking_text, with_neighbours, words_of
+from agentctx.rag.ranking import rank, ranking_text, with_neighbours, words_of
 from agentctx.rag.relevance import Calibration, relevance, relevance_by_words
 from agentctx.rag.unmeasured import leader, leader_first, to_choose_from, worth_reading
 from agentctx.rag.word_match import QuestionWords
@@ -164,7 +164,15 @@ def _judged(asked: SearchInput, read: Sequence[Candidate], around: ChunksWithTur
     members = with_neighbours(present, around.turns, said, around.distances)
     of_each = words.matches_in_each([words_of(each) for each in said.values()])
     found = dict(zip(said, of_each, strict=True))
-    ranked = rank(asked.question.text, Pool(members, said, around.turns, found, rarity), asked.dense_weight)
+    ranked = rank(
+        asked.question.text,
+        members,
+        said,
+        around.turns,
+        found,
+        rarity=rarity,
+        dense_weight=asked.dense_weight,
+    )
     best = ranked[: asked.question.limit + SPARE]
     ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
     with_cues = {each.chunk for each in ranked if said[each.chunk].cues}
