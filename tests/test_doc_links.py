@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted(
-    document for pattern in ("*.md", "docs/**/*.md", "packages/*/*.md") for document in ROOT.glob(pattern)
+FOLDERS = (
+    "*.md",
+    "docs/**/*.md",
+    "agentctx/*/DESIGN.md",
+    "benchmarks/*.md",
+    "packages/*/*.md",
+    "tests/*/README.md",
 )
+DOCUMENTS = [document for pattern in FOLDERS for document in sorted(ROOT.glob(pattern))]
 CODE_BLOCK = re.compile(r"^ *(```+|~~~+).*?^ *\1", re.DOTALL | re.M)
 CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)[^)]*\)|^\[[^\]]+\]:\s*(\S+)|\b(?:href|src)=\"([^\"]+)\"", re.M)

@@ -1,4 +1,4 @@
-"""Every file, method and function that docs/architecture.md names exists."""
+"""Every file, method and function that docs/architecture.md and the pages about design name exists."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
 from pydantic import BaseModel
 
 from agentctx.config.schema import Settings
@@ -16,6 +17,11 @@ from agentctx.config.schema import Settings
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("agentctx", "packages", "tests")
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+PAGES = [
+    ROOT / "docs" / "architecture.md",
+    *sorted(ROOT.glob("docs/design/*.md")),
+    *sorted(ROOT.glob("agentctx/*/DESIGN.md")),
+]
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NAMED = re.compile(r"`((?:\w+/)*\w+\.py|\w+(?:\.\w+)+)(?:\(\))?`")
 
@@ -83,10 +89,14 @@ def _is_defined(name: str, defined: Mapping[str, set[str]]) -> bool:
     return member in defined.get(owner, ())
 
 
-def test_everything_named_in_the_architecture_exists() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    assert len(NAMED.findall(text)) > 50
-    assert missing(text) == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_everything_that_a_page_names_exists(page: Path) -> None:
+    assert missing(page.read_text(encoding="utf-8")) == []
+
+
+def test_the_pages_name_files_and_functions() -> None:
+    assert len(PAGES) == 5
+    assert len(NAMED.findall(PAGES[0].read_text(encoding="utf-8"))) > 15
 
 
 def test_a_stale_name_is_found() -> None:
