@@ -60,6 +60,11 @@ def test_every_internal_link_resolves(document: Path) -> None:
     assert [link for link in links(text) if is_broken(link, document)] == []
 
 
+def test_the_readme_links_every_page() -> None:
+    linked = {link.partition("#")[0] for link in links((ROOT / "README.md").read_text(encoding="utf-8"))}
+    assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")} - linked == set()
+
+
 def test_links_in_code_and_external_links_are_ignored() -> None:
     shown = "[a](a.md) [b]( <b.md#c> 'title')\n[r]: r.md\n"
     ignored = "```md\n[no](no.md)\n```\n`[no](no.md)` [web](https://x.test/)\n"
