@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.rag.budget import estimate_tokens, fit
@@ -87,7 +88,8 @@ class RAGService:
         if not question.text.strip():
             return Answer()
         with self._telemetry.answering(question.limit) as answering:
-            ranking = await self._ranking(question)
+            asked = sub_questions(question)
+            ranking = merged(asked, await asyncio.gather(*self._searches(asked)))
             selected = self._selected(question, ranking)
             chosen, rerank = await self._reranked(question, selected, ranking)
             return self._answer(question, ranking, chosen[: question.limit], rerank, answering)
@@ -127,17 +129,15 @@ class RAGService:
         """Return the ranks of an entry among everything the question finds in its first namespace."""
         return await self._retrieval.find(allowed(question), LOOKED_AT, partial(ranks, entry=entry))
 
-    async def _ranking(self, question: Question) -> Ranking:
-        """Return all candidates of the question, in all its namespaces."""
-        asked, pool = sub_questions(question), max(pool_for(question.limit), self._candidates)
-        return merged(
-            asked, await asyncio.gather(*(self._retrieval.find(each, pool, passages) for each in asked))
-        )
+    def _searches(self, questions: Sequence[Question]) -> list[Coroutine[Any, Any, Ranking]]:
+        pool = max(pool_for(questions[0].limit), self._candidates)
+        return [self._retrieval.find(each, pool, passages) for each in questions]
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """Choose the passages to inject; the trace records the fate of every candidate."""
         with self._telemetry.answering(question.limit) as answering:
-            ranking = await self._ranking(question)
+            asked = sub_questions(question)
+            ranking = merged(asked, await asyncio.gather(*self._searches(asked)))
             rules = await self._rules(question)
             trace = Trace(ranking.candidates, rules.gate)
             read = trace.kept("limit", ranking.candidates, to_choose_from(ranking.judged, question.order))
