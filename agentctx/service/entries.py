@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from typing import Any
@@ -29,13 +29,10 @@ from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.storage.versions import unknown_entry
 from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.stores.fields import check_namespace
+from agentctx.stores.kinds import ENTRY_FIELDS
 from agentctx.telemetry.base import Telemetry
 from agentctx.times import parse_time
 
-_ENVELOPE = frozenset(
-    {"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait", "derived_from"}
-)
-_WAIT = frozenset({"wait"})
 MAX_SOURCES = 1_000
 """Maximum number of entries that one entry may be derived from."""
 WAIT_TIMEOUT_S = 30.0
@@ -141,12 +138,13 @@ class Entries:
     async def edit(self, entry_id: str, request: wire.EditRequest, peer: Peer) -> wire.SaveResult:
         """Change fields of an entry; absent fields are left unchanged."""
         with self.telemetry.editing() as editing:
-            changes = _explicit_fields(request, without=frozenset({"ttl", "if_version", "wait"}))
-            if not changes and request.ttl is None:
+            changes = _entry_fields(request)
+            if not changes and request.clear is None and request.ttl is None:
                 raise InvalidInput("This edit changes nothing.", hint="Send at least one field to change.")
             saved = await self.stores.edit(
                 entry_id,
                 changes,
+                clear=request.clear or (),
                 if_version=request.if_version,
                 ttl=request.ttl,
                 principal=peer.uid,
@@ -180,7 +178,6 @@ class Entries:
     async def _save_one(
         self, request: wire.SaveRequest, peer: Peer, idempotency_key: str | None, readable: Readable
     ) -> wire.SaveResult | AgentctxError:
-        meaning = _explicit_fields(request, without=_WAIT)
         context = SaveContext(
             namespace=request.namespace,
             session=request.session,
@@ -189,14 +186,13 @@ class Entries:
             principal=peer.uid,
             ttl=request.ttl,
             if_version=request.if_version,
-            idempotency=_idempotency(idempotency_key, meaning, peer),
+            idempotency=_idempotency(idempotency_key, request, peer),
             derived_from=tuple(dict.fromkeys(each.lower() for each in request.derived_from or ())),
         )
         try:
             await self._check_sources(context, readable)
             with self.telemetry.saving() as saving:
-                values = {name: value for name, value in meaning.items() if name not in _ENVELOPE}
-                saved = await self.stores.save_fields(request.collection, values, context)
+                saved = await self.stores.save_fields(request.collection, _entry_fields(request), context)
                 saving.ended(request.collection, str(saved.change))
             if saved.quarantined:
                 saved = await self.file_states.give_back(saved, request.namespace)
@@ -245,14 +241,16 @@ class Entries:
         ]
 
 
-def _explicit_fields(
-    request: wire.SaveRequest | wire.EditRequest, *, without: frozenset[str]
-) -> dict[str, Any]:
-    """Return the fields that were sent, except those in `without`."""
+def _entry_fields(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
+    """Return the fields of the entry that were sent."""
+    return {name: value for name, value in _sent(request).items() if name in ENTRY_FIELDS}
+
+
+def _sent(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
     return {
         field.name: asdict(value) if isinstance(value, wire.FileRecord) else value
         for field in fields(request)
-        if (value := getattr(request, field.name)) is not None and field.name not in without
+        if (value := getattr(request, field.name)) is not None
     }
 
 
@@ -260,9 +258,10 @@ def _batch_key(key: str | None, number: int) -> str | None:
     return None if key is None else f"{key}/{number}"
 
 
-def _idempotency(key: str | None, meaning: Mapping[str, Any], peer: Peer) -> IdempotencyKey | None:
+def _idempotency(key: str | None, request: wire.SaveRequest, peer: Peer) -> IdempotencyKey | None:
     if key is None:
         return None
+    meaning = _sent(replace(request, wait=None))
     return IdempotencyKey(peer.uid, key, sha256(repr(meaning).encode("utf-8", "surrogatepass")).digest())
 
 

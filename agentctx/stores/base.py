@@ -151,20 +151,19 @@ class EntryStore:
         entry_id: str,
         changes: Mapping[str, Any],
         *,
+        clear: Sequence[str] = (),
         if_version: int | None = None,
         ttl: str | None = None,
         principal: int | None = None,
     ) -> Saved:
-        """Change some fields of an entry; the others stay. `clear` in `changes` lists fields to remove.
+        """Change some fields of an entry and remove those in `clear`; the others stay.
 
         Raises:
             NotFound, VersionConflict, InvalidInput, SecretRefused.
         """
-        given = {name: value for name, value in changes.items() if name != "clear"}
-        cleared = changes.get("clear") or ()
-        if both := [name for name in cleared if name in given or (name == "ttl" and ttl)]:
+        if both := [name for name in clear if name in changes or (name == "ttl" and ttl)]:
             raise InvalidInput(f"This edit both sets and clears {both[0]}.", hint="Do one of them.")
-        redacted, kinds = await self._redact(given, "This edit is not possible")
+        redacted, kinds = await self._redact(changes, "This edit is not possible")
         given_ttl, expires = self._lifetime(ttl)
 
         def revision(entry: Entry, _: Draft | None) -> Draft:
@@ -174,9 +173,9 @@ class EntryStore:
                 # The recorded places belong to the file's text, which this edit replaces.
                 values.pop("file", None)
             what = f"This edit of {entry.collection} is not possible"
-            values = without_cleared(kind, values, [name for name in cleared if name != "ttl"], what=what)
+            values = without_cleared(kind, values, [name for name in clear if name != "ttl"], what=what)
             checked = check(kind.model, values, self._limits, what=what)
-            kept = (None, None) if "ttl" in cleared else (entry.expires, entry.ttl)
+            kept = (None, None) if "ttl" in clear else (entry.expires, entry.ttl)
             ends, lasts = (expires, given_ttl) if ttl else kept
             draft = revised_draft(entry, kind, checked, expires=ends, ttl=lasts)
             # The editor becomes the principal, so that quotas and revocations cover the new text.

@@ -121,3 +121,6 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 CUSTOM_KIND = Kind(model=CustomFields, kept=("tags", "cues", "source", "file"))
+
+ENTRY_FIELDS = CUSTOM_KIND.fields.union(*(kind.fields for kind in KINDS.values()))
+"""The fields of an entry in any collection; a request's others say where, by whom and how it is saved."""

@@ -56,12 +56,12 @@ async def test_an_edit_clears_optional_fields(stores: EntryStore) -> None:
         "learning", {"trigger": "t", "error_pattern": "e", "fix": "f", "tags": ["a"]}, SaveContext()
     )
     kept = saved.id
-    await stores.edit(kept, {"source": "s", "category": "timeout", "clear": ["fix", "tags", "diagnosis"]})
+    await stores.edit(kept, {"source": "s", "category": "timeout"}, clear=["fix", "tags", "diagnosis"])
     entry = await stores.get(kept)
     assert entry.content == "t\nError: e"
     assert "fix" not in entry.attributes
     assert (entry.attributes["source"], entry.attributes["tags"]) == ("s", [])
-    await stores.edit(kept, {"clear": ["category"]})
+    await stores.edit(kept, {}, clear=["category"])
     assert (await stores.get(kept)).attributes["category"] == "general"
 
 
@@ -73,26 +73,26 @@ async def test_an_edit_sets_and_clears_the_ttl(stores: EntryStore) -> None:
     await stores.edit(kept, {"content": "d"})
     assert (await stores.get(kept)).expires == expires is not None
     with pytest.raises(InvalidInput, match="both sets and clears ttl"):
-        await stores.edit(kept, {"clear": ["ttl"]}, ttl="2h")
-    await stores.edit(kept, {"clear": ["ttl"]})
+        await stores.edit(kept, {}, clear=["ttl"], ttl="2h")
+    await stores.edit(kept, {}, clear=["ttl"])
     entry = await stores.get(kept)
     assert (entry.content, entry.attributes["source"], entry.expires) == ("d", "s", None)
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
+    ("changes", "clear", "problem"),
     [
-        ({"clear": ["trigger"]}, "it must have trigger"),
-        ({"clear": ["content"]}, "content is not a field of it"),
-        ({"fix": "g", "clear": ["fix"]}, "both sets and clears fix"),
+        ({}, "trigger", "it must have trigger"),
+        ({}, "content", "content is not a field of it"),
+        ({"fix": "g"}, "fix", "both sets and clears fix"),
     ],
 )
 async def test_required_fields_cannot_be_cleared(
-    stores: EntryStore, changes: dict[str, object], problem: str
+    stores: EntryStore, changes: dict[str, object], clear: str, problem: str
 ) -> None:
     saved = await stores.save_fields(
         "learning", {"trigger": "t", "error_pattern": "e", "fix": "f"}, SaveContext()
     )
     with pytest.raises(InvalidInput, match=problem):
-        await stores.edit(saved.id, changes)
+        await stores.edit(saved.id, changes, clear=[clear])
     assert (await stores.get(saved.id)).version == 1
