@@ -67,7 +67,7 @@ def migrate(
         is_whole = server_engine(server).migrate_to(settings, to, dry_run=dry_run, as_json=as_json)
         raise typer.Exit(0 if is_whole else 1)
     if settings.storage.url:
-        report = update(settings, dry_run=dry_run)
+        report = update_server_schema(settings, dry_run=dry_run)
         show(report, [report_line(report)], as_json)
         return
     places = DaemonPaths.of(settings)
@@ -76,11 +76,13 @@ def migrate(
             f"Database {places.database} does not exist.",
             hint="Give its folder with --data-dir; a daemon creates a new one when it starts.",
         )
-    report = look(places.database) if dry_run else apply(places.data_dir, places.database)
+    report = (
+        pending_migrations(places.database) if dry_run else apply_migrations(places.data_dir, places.database)
+    )
     show(report, [report_line(report)], as_json)
 
 
-def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
+def update_server_schema(settings: Settings, *, dry_run: bool) -> MigrateReport:
     """Apply the missing migrations on a server while daemons use it, or with `dry_run` only list them.
 
     Raises:
@@ -97,7 +99,7 @@ def update(settings: Settings, *, dry_run: bool) -> MigrateReport:
     return MigrateReport(database, version, newest, pending, [])
 
 
-def look(database: Path) -> MigrateReport:
+def pending_migrations(database: Path) -> MigrateReport:
     """Report which migrations are missing; a daemon may be running.
 
     Raises:
@@ -110,7 +112,7 @@ def look(database: Path) -> MigrateReport:
     return MigrateReport(str(database), schema.version, max(schema.known), [], pending)
 
 
-def apply(data_dir: Path, database: Path) -> MigrateReport:
+def apply_migrations(data_dir: Path, database: Path) -> MigrateReport:
     """Apply the missing migrations while holding the lock of a daemon.
 
     Raises:

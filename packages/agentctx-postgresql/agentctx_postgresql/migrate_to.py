@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agentctx.cli.migrate import SERVER, look
+from agentctx.cli.migrate import SERVER, pending_migrations
 from agentctx.cli.output import logs_to_stderr
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import DaemonPaths
@@ -94,7 +94,7 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
             target has other entries.
         StorageFailed: the copy resumes when it is run again.
     """
-    source, target = places(settings, to)
+    source, target = source_and_target(settings, to)
     with ExitStack() as locks:
         if not dry_run:
             locks.enter_context(_only_copy(source if source.is_file else target))
@@ -135,7 +135,7 @@ def _source_is_still(place: MemoryPlace) -> Iterator[bool]:
         yield is_still
 
 
-def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
+def source_and_target(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
     """Return the source and the target."""
     is_server = to.startswith(SERVER)
     if is_server and settings.storage.url:
@@ -180,7 +180,7 @@ def _current(database: Path) -> Path:
     """Return the SQLite file if it has the current schema: reading an older one would require changing it."""
     if not database.is_file():
         raise NotFound(f"Database {database} does not exist.", hint="Give its folder with --data-dir.")
-    if look(database).pending:
+    if pending_migrations(database).pending:
         raise ConfigInvalid(
             "The database has an earlier schema.", hint="Run `agentctx migrate` without --to first."
         )
