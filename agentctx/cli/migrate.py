@@ -88,9 +88,10 @@ def update_server_schema(settings: Settings, *, dry_run: bool) -> MigrateReport:
     Raises:
         SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as when the daemon starts.
     """
-    from agentctx.storage.opening import server_of, update_server
+    from agentctx.storage.opening import server_engine, server_of
 
-    versions = asyncio.run(update_server(settings, applies=not dry_run))
+    engine = server_engine(settings.storage.url)
+    versions = asyncio.run(engine.update_schema(settings, applies=not dry_run))
     pending, newest = list(versions.missing), max(versions.known)
     version = min(pending, default=newest + 1) - 1 if dry_run else newest
     database = server_of(settings) or ""

@@ -17,7 +17,7 @@ from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint_of_package
 from agentctx.sqlite.migrate import SchemaState
 from agentctx.sqlite.reserve import ReserveState
-from agentctx.storage.base import ServerEngine, ServerSchema, Storage
+from agentctx.storage.base import ServerEngine, Storage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.offline import OfflineStorage
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
@@ -80,15 +80,6 @@ async def open_storage(
     )
 
 
-async def update_server(settings: Settings, *, applies: bool) -> ServerSchema:
-    """Apply the missing migrations to the database on the server, or, without `applies`, only list them.
-
-    Raises:
-        SchemaTooNew, DriverUnsuitable, ConfigInvalid, StorageFailed: as for `open_storage`.
-    """
-    return await server_engine(settings.storage.url).update_schema(settings, applies=applies)
-
-
 def server_engine(url: str) -> ServerEngine:
     """Return the engine for the scheme of a URL, from its own package.
 
@@ -107,7 +98,7 @@ def server_engine(url: str) -> ServerEngine:
         )
     try:
         engine: ServerEngine = found.load()
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise DriverUnsuitable(f"{scheme}:// needs the package {error.name}.", hint=hint) from error
     return engine
 
