@@ -88,3 +88,9 @@ def test_the_routes_of_frequent_operations_are_tried_first() -> None:
     frequent = [operation_of(method).is_frequent for method in DECLARED]
     assert frequent == sorted(frequent, reverse=True)
     assert [route.name for route in ROUTES] == [method.__name__ for method in DECLARED]
+
+
+def test_a_request_cannot_set_what_the_guard_sets() -> None:
+    set_by_guard = {"self", "peer", "readable", "visible"}
+    named = {(route.name, each.name) for route in ROUTES for each in route.parameters}
+    assert not [each for each in named if each[1] in set_by_guard]
