@@ -27,9 +27,9 @@ UNNAMED_SESSION: Final = "proxy"
 """Session of calls that name none."""
 _OK: Final = 200
 
-SaveMethod: TypeAlias = Callable[
-    [Sequence[wire.SaveRequest], Peer], Awaitable[list[wire.SaveResult | AgentctxError]]
-]
+SaveMethod: TypeAlias = (
+    "Callable[[Sequence[wire.SaveRequest], Peer], Awaitable[list[wire.SaveResult | AgentctxError]]]"
+)
 """`Entries.save`, guarded."""
 Blocks = Callable[[int, str], Iterable[str]]
 """The blocks given so far in a user's conversation, by uid and the conversation's key."""
