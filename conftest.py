@@ -23,15 +23,15 @@ _POSTGRESQL: Final = "packages/agentctx-postgresql/tests/agentctx_postgresql_tes
 MARKS: Final = {
     "tests/durability/": "durability",
     f"{_POSTGRESQL}/durability/": "durability",
-    "tests/agents/": "agents",
+    "tests/real_agents/": "agents",
     "tests/frameworks/": "agents",
     "tests/end_to_end/": "process",
     f"{_POSTGRESQL}/end_to_end/": "process",
     "tests/system/": "process",
-    "tests/access/test_foreign_users.py": "process",
-    "tests/host/test_systemd.py": "process",
+    "tests/service/access/test_foreign_users.py": "process",
+    "tests/daemon/host/test_systemd.py": "process",
     "tests/supply_chain/test_wheel.py": "wheel",
-    "tests/vector_stores/test_chroma.py": "chroma",
+    "tests/embedding/vector_stores/test_chroma.py": "chroma",
 }
 """The mark of a file or folder. Marked tests take longest, so they start first."""
 SEPARABLE: Final = ("tests/durability/test_suites.py",)

@@ -48,8 +48,8 @@ class BuildHook(BuildHookInterface):  # type: ignore[type-arg]
     def _add_model(self, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
         from agentctx.config.paths import cache_dir
-        from agentctx.embedding_providers.embedded.cache import ensure_built, find_built
-        from agentctx.embedding_providers.embedded.weights import PACKAGED, TOKENIZER
+        from agentctx.embedding.providers.embedded.cache import ensure_built, find_built
+        from agentctx.embedding.providers.embedded.weights import PACKAGED, TOKENIZER
 
         model = find_built(cache_dir()) or ensure_built(Path(self._work.name))
         folder = PACKAGED.relative_to(self.root)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from agentctx.client.async_client import AsyncClient
     from agentctx.client.sync_client import Client
-    from agentctx.model_adapters.adapter import ContextAwareModelAdapter
+    from agentctx.llm.adapter import ContextAwareModelAdapter
 
 __version__ = "0.2.0.dev0"
 
@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
 
             return sync_client.Client
         case "ContextAwareModelAdapter":
-            from agentctx.model_adapters import adapter
+            from agentctx.llm import adapter
 
             return adapter.ContextAwareModelAdapter
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

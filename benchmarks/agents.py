@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.base import EmbeddingProvider
-from agentctx.embedding_providers.registry import create_provider
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.providers.registry import create_provider
 from benchmarks.daemons import daemon_folder, database_in, started
 from benchmarks.figures import Figure
 from benchmarks.filling import fill

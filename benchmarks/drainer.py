@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from agentctx.config.schema import Settings
-from agentctx.embedding_providers.base import unit_rows
+from agentctx.embedding.providers.base import unit_rows
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import server_engine
 from agentctx.times import wall_clock

@@ -14,10 +14,11 @@ from time import perf_counter
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors, unit_rows
+from agentctx.embedding.providers.base import unit_rows
 from agentctx.storage.base import Storage
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.vectors import Vectors
 from agentctx.times import wall_clock
 from agentctx_postgresql_tests.server import running_server, why_unavailable
 from agentctx_testing.drafts import ALL, FINGERPRINT, keyless

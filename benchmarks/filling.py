@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply, unit_rows
-from agentctx.embedding_providers.canary import CANARY
+from agentctx.embedding.providers.base import EmbeddingProvider, check_reply, unit_rows
+from agentctx.embedding.providers.canary import CANARY
+from agentctx.service.stores.base import SaveContext
+from agentctx.service.stores.by_kind import MemoryStore
 from agentctx.storage.chunk_texts import TEMPLATE
 from agentctx.storage.records import Job, Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.stores.base import SaveContext
-from agentctx.stores.by_kind import MemoryStore
+from agentctx.storage.vectors import Vectors
 from agentctx.times import wall_clock
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.texts import TextSource

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from agentctx.config.embedding import EmbeddingSettings, RagSettings
-from agentctx.embedding_providers.registry import create_provider
-from agentctx.rag.calibrator import kept_calibration
-from agentctx.rag.question import Answer, Question
-from agentctx.rag.relevance import Calibration, Eagerness
-from agentctx.rag.retrieval import Serving
-from agentctx.rag.service import RAGService
+from agentctx.embedding.providers.registry import create_provider
+from agentctx.service.rag.calibrator import kept_calibration
+from agentctx.service.rag.question import Answer, Question
+from agentctx.service.rag.relevance import Calibration, Eagerness
+from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.service import RAGService
+from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.search import Filter
-from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.options import Options

@@ -12,8 +12,8 @@ from time import perf_counter
 
 from agentctx.client.async_client import AsyncClient
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.registry import create_provider
-from agentctx.sqlite.driver import open_connection
+from agentctx.embedding.providers.registry import create_provider
+from agentctx.storage.file.driver import open_connection
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import wall_clock

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from agentctx import __version__
-from agentctx.sqlite.driver import driver_name, sqlite_version
+from agentctx.storage.file.driver import driver_name, sqlite_version
 from benchmarks.timing import percentile
 
 _LOOPS = 200

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentctx.model_adapters.context_source import ContextQuestion, GivenContext
-from agentctx.model_adapters.dialects.registry import find_dialect
-from agentctx.model_adapters.injector import AGAIN, NEW, Injector
-from agentctx.model_adapters.scope import Scope
-from agentctx.rag.render import HEADING, BlockPassage, render
-from agentctx.wire.names import InjectionPosition
+from agentctx.llm.context_source import ContextQuestion, GivenContext
+from agentctx.llm.dialects.registry import find_dialect
+from agentctx.llm.injector import AGAIN, NEW, Injector
+from agentctx.llm.scope import Scope
+from agentctx.service.rag.render import HEADING, BlockPassage, render
+from agentctx.wire.protocol import InjectionPosition
 from benchmarks import tool_conversation as conversations
 from benchmarks.figures import Figure, at_least
 from benchmarks.options import Options

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.base import EmbeddingProvider
-from agentctx.embedding_providers.registry import create_provider
-from agentctx.sqlite import vec0
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.providers.registry import create_provider
+from agentctx.storage.file import vec0
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.daemons import daemon_folder, database_in, started
 from benchmarks.figures import Figure, at_most

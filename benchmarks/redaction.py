@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from functools import partial
 
-from agentctx.redaction.redact import redact
-from agentctx.redaction.rules import SecretRules, load_rules
+from agentctx.text.redaction.redact import redact
+from agentctx.text.redaction.rules import SecretRules, load_rules
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.options import Options
 from benchmarks.text_scan import TextScan, measure_scan
-from tests.redaction import benign, kept_back_benign
-from tests.redaction.kept_back import KEPT_BACK
-from tests.redaction.rates import caught, cut_wrongly
-from tests.redaction.shapes import SHAPES
+from tests.text.redaction import benign, kept_back_benign
+from tests.text.redaction.kept_back import KEPT_BACK
+from tests.text.redaction.rates import caught, cut_wrongly
+from tests.text.redaction.shapes import SHAPES
 
 _SECRET = "DATABASE_URL=postgres://app:n4vR-8tQz@db:5432/prod "  # noqa: S105 - a secret to be found
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.config.embedding import EmbeddingSettings, RagSettings
-from agentctx.embedding_providers.registry import create_provider
-from agentctx.rag.question import Answer, Question
-from agentctx.rag.retrieval import Serving
-from agentctx.rag.service import RAGService
+from agentctx.embedding.providers.registry import create_provider
+from agentctx.service.rag.question import Answer, Question
+from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.service import RAGService
+from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.records import Job
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.figures import Figure, at_least
 from benchmarks.filling import open_own_space

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from agentctx.client.async_client import AsyncClient
 from agentctx.client.async_transport import AsyncUnixTransport
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.file.driver import Connection, open_connection
 from benchmarks.daemons import daemon_folder, started
 from benchmarks.figures import Figure, at_most
 from benchmarks.options import Options

@@ -14,12 +14,13 @@ import numpy as np
 from agentctx.client.async_client import AsyncClient
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
-from agentctx.embedding_providers.registry import create_provider
-from agentctx.rag.retrieval import pool_for
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.providers.registry import create_provider
+from agentctx.service.rag.retrieval import pool_for
 from agentctx.storage.records import SpaceState
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.vectors import Vectors
 from agentctx.wire import API_PREFIX, DEFAULT_NAMESPACE
 from benchmarks.daemons import daemon_folder, database_in, started
 from benchmarks.figures import Figure, at_least, at_most

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from agentctx.screening.rules import load_rules
-from agentctx.screening.screener import screen
+from agentctx.text.screening.rules import load_rules
+from agentctx.text.screening.screener import screen
 from benchmarks.figures import Figure
 from benchmarks.options import Options
 from benchmarks.text_scan import USUAL_CHARACTERS, TextScan, measure_scan

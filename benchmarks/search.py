@@ -13,11 +13,12 @@ from pathlib import Path
 from agentctx.client.async_client import AsyncClient
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
-from agentctx.embedding_providers.registry import create_provider
-from agentctx.rag.retrieval import pool_for
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.providers.registry import create_provider
+from agentctx.service.rag.retrieval import pool_for
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection, open_connection
+from agentctx.storage.vectors import Vectors
 from agentctx.wire import API_PREFIX, DEFAULT_NAMESPACE
 from benchmarks.daemons import daemon_folder, database_in, drained, started
 from benchmarks.figures import Figure, at_most

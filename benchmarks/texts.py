@@ -7,7 +7,7 @@ import random
 from functools import cache
 from itertools import accumulate
 
-from agentctx.embedding_providers.embedded.weights import TOKENIZER
+from agentctx.embedding.providers.embedded.weights import TOKENIZER
 
 VOCABULARY = 8_000
 """Number of words. The tokenizer's vocabulary is sorted by frequency: its first words are the common ones."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.storage.chunk_texts import text_hash
+from agentctx.storage.vectors import Vectors
 
 RESULTS = Path(__file__).parent / "results"
 _AT_ONCE = 64

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from agentctx.config.schema import LimitSettings
 from agentctx.server.openapi import POLICY_FIELD, describe
 from agentctx.server.routes import Services, operation_routes
-from agentctx.telemetry.base import NO_TELEMETRY
+from agentctx.telemetry import NO_TELEMETRY
 
 _HEAD = """# HTTP reference
 

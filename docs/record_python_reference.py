@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 from agentctx import Client, ContextAwareModelAdapter, errors, wire
 from agentctx.client import options, sdk
 from agentctx.client.session import Session
-from agentctx.embedding_providers import registry
-from agentctx.model_adapters import base, context_source
+from agentctx.embedding.providers import registry
+from agentctx.llm import base, context_source
 
 _HEAD: Final = """\
 # Python reference
@@ -99,7 +99,7 @@ _OTHERS: Final[dict[str, tuple[Any, ...]]] = {
         context_source.SocketContextSource,
         context_source.ServiceContextSource,
     ),
-    "## Embedding providers: `agentctx.embedding_providers.registry`": (
+    "## Embedding providers: `agentctx.embedding.providers.registry`": (
         registry.create_provider,
         registry.open_spending,
         registry.known_providers,

@@ -15,8 +15,8 @@ from typing import IO
 _PRELOADED = [
     "agentctx.cli.serve",
     "agentctx.daemon.run",
-    "agentctx.embedding_providers.embedded.provider",
-    "agentctx.embedding_providers.fake",
+    "agentctx.embedding.providers.embedded.provider",
+    "agentctx.embedding.providers.fake",
     "agentctx_postgresql.engine",
     "agentctx.storage.sqlite.engine",
     "tests.durability.sabotage",

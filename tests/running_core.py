@@ -10,11 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from agentctx.access.control import AccessControl
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core, DaemonPaths, open_core
-from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.errors import AgentctxError
+from agentctx.service.access.control import AccessControl
 from agentctx.service.base import Peer
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import Clock, wall_clock

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.config.schema import Settings
-from agentctx.redaction.rules import load_rules
+from agentctx.text.redaction.rules import load_rules
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("packages/*/README.md"))]

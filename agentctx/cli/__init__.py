@@ -27,7 +27,7 @@ def _run_for_agent(args: Sequence[str]) -> int:
     library = os.__file__.removesuffix("/os.py")
     sys.path.sort(key=lambda place: not place.startswith(library) or "-packages" in place)
     if args[0] == "mcp":
-        from agentctx.mcp.bridge import main as run
+        from agentctx.agents.mcp.bridge import main as run
     else:
-        from agentctx.mcp.hook import main as run
+        from agentctx.agents.hooks.hook import main as run
     return run(args[1:])

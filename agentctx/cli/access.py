@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from agentctx.bounded_files import read_bounded
 from agentctx.cli.app import ConfigFile
 from agentctx.cli.options import AsJson, DryRun
 from agentctx.cli.output import print_note, show, table
+from agentctx.config.bounded_files import read_bounded
 from agentctx.config.paths import SYSTEM_CONFIG, config_candidates
 from agentctx.errors import ConfigInvalid, InvalidInput
 from agentctx.names import readable
@@ -186,7 +186,7 @@ def _checked(text: str) -> Settings:
 
 
 def _replace(file: Path, text: str) -> None:
-    from agentctx.connect.files import replace
+    from agentctx.agents.connect.files import replace
 
     is_new = not file.exists()
     replace(file.resolve(), text.encode())
@@ -245,7 +245,7 @@ def with_grant(text: str, grant: NamedGrant) -> str:
     Raises:
         ConfigInvalid: the text is not TOML, or its grants are written in a form that cannot be extended.
     """
-    from agentctx.connect.toml_text import TomlUnreadable, equal_except, table_in
+    from agentctx.agents.connect.toml_text import TomlUnreadable, equal_except, table_in
 
     try:
         grants = table_in(text, _PLACE) or []

@@ -21,7 +21,7 @@ def mcp(
     agent: Annotated[str | None, typer.Option(help="Name of the agent, stored with what it saves.")] = None,
 ) -> None:
     """Serve the memory to an agent as MCP tools over stdin and stdout."""
-    from agentctx.mcp.bridge import main
+    from agentctx.agents.mcp.bridge import main
 
     given = {"--socket": _socket(ctx, socket), "--namespace": namespace, "--agent": agent}
     raise typer.Exit(main(_arguments(given)))
@@ -36,7 +36,7 @@ def hook(
     remember: Annotated[bool, typer.Option("--remember", help="Save each turn when it ends.")] = False,
 ) -> None:
     """Answer an agent's hook: its JSON on stdin, context for the prompt on stdout, or nothing."""
-    from agentctx.mcp.hook import main
+    from agentctx.agents.hooks.hook import main
 
     given = {"--client": client, "--socket": _socket(ctx, socket), "--namespace": namespace}
     raise typer.Exit(main([event, *_arguments(given), *(["--remember"] if remember else [])]))

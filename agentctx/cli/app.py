@@ -19,14 +19,8 @@ from typer.core import TyperGroup
 
 from agentctx import __version__
 from agentctx.cli.commands import COMMANDS, EXAMPLES, sections, suggested
-from agentctx.cli.output import (
-    convert_os_error,
-    discard_stdout,
-    print_error,
-    print_line,
-    writing_to,
-)
-from agentctx.commit import build_name, own_commit
+from agentctx.cli.output import convert_os_error, discard_stdout, print_error, print_line, writing_to
+from agentctx.config.commit import build_name, own_commit
 from agentctx.errors import AgentctxError, DaemonUnreachable, InvalidInput
 
 EXIT_FAILED = 1
@@ -110,7 +104,7 @@ def _root(
     del version
     ctx.obj = socket
     if ctx.invoked_subcommand in _OF_INSTALLATION and socket is None:
-        from agentctx.host.installed_service import follow
+        from agentctx.daemon.host.installed_service import follow
 
         follow()
 

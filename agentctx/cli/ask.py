@@ -9,14 +9,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.elsewhere import entries_elsewhere, place_mark
 from agentctx.cli.layout import GAP, one_line, printable, truncate_left, width
-from agentctx.cli.options import (
-    AsJson,
-    AskedNamespaces,
-    Budget,
-    PositionOption,
-    filter_options,
-    with_options,
-)
+from agentctx.cli.options import AsJson, AskedNamespaces, Budget, PositionOption, filter_options, with_options
 from agentctx.cli.output import line_width, show, table
 from agentctx.cli.scope import ask
 from agentctx.client.options import EntryFilter

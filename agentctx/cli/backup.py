@@ -13,7 +13,7 @@ from agentctx.cli.layout import file_size
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import show
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, NotFound
-from agentctx.wording import counted
+from agentctx.wire.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
@@ -62,7 +62,7 @@ def _by_daemon(ctx: typer.Context, target: Path | None, config: Path | None) -> 
 def _offline(target: Path | None, config: Path | None, data_dir: Path | None) -> BackupReply:
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
-    from agentctx.host.lock import acquire_lock, data_lock_path
+    from agentctx.daemon.host.lock import acquire_lock, data_lock_path
     from agentctx.storage.opening import require_file
 
     settings = load_settings(config, {"data_dir": data_dir})

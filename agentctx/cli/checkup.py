@@ -14,16 +14,19 @@ from functools import cache, partial
 from pathlib import Path
 from stat import S_IMODE, S_ISSOCK
 
+from agentctx.agents.connect.changes import connect_change
+from agentctx.agents.connect.exchange import ExchangeFailed, exchange, servers
+from agentctx.agents.connect.files import content
+from agentctx.agents.connect.ledger import Ledger, ledger_path
 from agentctx.client.async_client import AsyncClient
 from agentctx.client.transport import ClosedToUser
 from agentctx.config.load import SettingsReading, read_settings
 from agentctx.config.paths import default_data_dir, find_socket
 from agentctx.config.problems import config_invalid
 from agentctx.config.schema import Settings
-from agentctx.connect.changes import connect_change
-from agentctx.connect.exchange import ExchangeFailed, exchange, servers
-from agentctx.connect.files import content
-from agentctx.connect.ledger import Ledger, ledger_path
+from agentctx.daemon.host.installed_service import explained
+from agentctx.daemon.host.listen import group_problem, probe_socket, remove_socket, socket_inode
+from agentctx.daemon.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.doctor import (  # noqa: F401 - checks
     config_file,
     connections,
@@ -40,9 +43,6 @@ from agentctx.doctor.examination import examine_alone
 from agentctx.doctor.machine import NOT_OURS, ConnectedAgents, Contact, Machine, SocketFacts
 from agentctx.doctor.runner import broken, report, result, run_checks, skip_all
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
-from agentctx.host.installed_service import explained
-from agentctx.host.listen import group_problem, probe_socket, remove_socket, socket_inode
-from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import server_of
 from agentctx.wire import CheckResult, DoctorReply

@@ -126,9 +126,9 @@ def init(
 def _problems_outside(settings: Settings | None, place: str) -> list[Problem]:
     """Return the problems of what the settings name: the file of redaction rules, and the socket's group."""
     from agentctx.config.problems import Problem
+    from agentctx.daemon.host.listen import group_problem
     from agentctx.errors import ConfigInvalid
-    from agentctx.host.listen import group_problem
-    from agentctx.redaction.redactor import create_redactor
+    from agentctx.text.redaction.redactor import create_redactor
 
     problems: list[Problem] = []
     if settings is None:

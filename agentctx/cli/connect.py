@@ -12,17 +12,17 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from agentctx.agents.connect.agents import AGENTS, AgentPlaces, Launch, edits_of, has_hooks
+from agentctx.agents.connect.changes import FileChange, connect_change, disconnect_change
+from agentctx.agents.connect.exchange import ExchangeFailed, exchange
+from agentctx.agents.connect.files import content, place_of, remove_empty, replace
+from agentctx.agents.connect.ledger import Ledger, ledger_path
 from agentctx.cli.consent import can_prompt, require_consent
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun, Yes
 from agentctx.cli.output import paint, print_error, print_json, print_line
 from agentctx.client.transport import why_away
 from agentctx.config import paths
-from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of, has_hooks
-from agentctx.connect.changes import FileChange, connect_change, disconnect_change
-from agentctx.connect.exchange import ExchangeFailed, exchange
-from agentctx.connect.files import content, place_of, remove_empty, replace
-from agentctx.connect.ledger import Ledger, ledger_path
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
 
 Tell: TypeAlias = Callable[[str], object]

@@ -37,7 +37,7 @@ def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Cli
         try:
             yield client
         except (DaemonUnreachable, DeadlineExceeded) as error:
-            from agentctx.host.installed_service import explained
+            from agentctx.daemon.host.installed_service import explained
 
             raise explained(error, ctx.obj) from None
     if client.daemon_version not in {None, __version__}:

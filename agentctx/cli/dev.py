@@ -6,8 +6,8 @@ from importlib.metadata import entry_points
 
 import typer
 
+from agentctx.config.extras import install_hint_of_package
 from agentctx.errors import ConfigInvalid
-from agentctx.extras import install_hint_of_package
 
 app = typer.Typer(no_args_is_help=True, help="Tools for developing and testing.")
 

@@ -16,16 +16,7 @@ from typing import Annotated
 import typer
 
 from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect, entry_id_of
-from agentctx.cli.options import (
-    CATEGORIES,
-    AsJson,
-    EntryName,
-    KeyNamespace,
-    Source,
-    Ttl,
-    Wait,
-    with_options,
-)
+from agentctx.cli.options import CATEGORIES, AsJson, EntryName, KeyNamespace, Source, Ttl, Wait, with_options
 from agentctx.cli.output import print_note
 from agentctx.cli.save import acknowledge, read_content
 from agentctx.cli.termination import handling

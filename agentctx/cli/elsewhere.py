@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentctx.cli.layout import truncate_left
 from agentctx.errors import AgentctxError
 from agentctx.names import namespace_given, readable
-from agentctx.wording import counted, listed
+from agentctx.wire.wording import counted, listed
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client

@@ -32,7 +32,7 @@ from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
 from agentctx.names import readable
 from agentctx.wire import EntryPage, EntryView, ForgetAllReply, ForgetReply, VersionPage
-from agentctx.wording import counted
+from agentctx.wire.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client

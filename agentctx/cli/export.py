@@ -17,7 +17,7 @@ from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections, Quiet, checked
 from agentctx.cli.output import hint_of, print_note, writing_to
 from agentctx.errors import AccessDenied, AgentctxError
-from agentctx.wording import counted
+from agentctx.wire.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.client.options import ExportOptions

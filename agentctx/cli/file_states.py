@@ -14,7 +14,7 @@ from agentctx.cli.output import print_line, print_note, writes_unicode
 from agentctx.errors import NotFound
 from agentctx.ingest.known import Place, entries_at
 from agentctx.ingest.names import escape_path
-from agentctx.wording import counted, listed
+from agentctx.wire.wording import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

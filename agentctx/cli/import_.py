@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from agentctx.bounded_files import lines_within
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson, DryRun, Quiet
 from agentctx.cli.output import hint_of, print_error, print_note, show
+from agentctx.config.bounded_files import lines_within
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 from agentctx.wire import ImportTrust
 

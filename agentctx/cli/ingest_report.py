@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from agentctx.chunking import chunk_entry
 from agentctx.cli.consent import require_consent_to_cost
 from agentctx.cli.layout import columns, file_size, printable
 from agentctx.cli.output import paint, print_note
-from agentctx.embedding_providers.prices import (
+from agentctx.embedding.providers.prices import (
     CostEstimate,
     estimate_cost,
     estimate_tokens,
@@ -23,8 +22,9 @@ from agentctx.embedding_providers.prices import (
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.ingest.delivery import DryRunClient
 from agentctx.ingest.report import Estimate
+from agentctx.text.chunking import chunk_entry
 from agentctx.wire import SaveResult
-from agentctx.wording import counted, duration
+from agentctx.wire.wording import counted, duration
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client

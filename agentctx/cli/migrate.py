@@ -120,7 +120,7 @@ def apply_migrations(data_dir: Path, database: Path) -> MigrateReport:
         AlreadyRunning: a daemon has the data; its pid is in the message.
         SchemaTooNew, SchemaTooOld, SchemaForeign, StorageFailed: as `sqlite.migrate.migrate_database`.
     """
-    from agentctx.host.lock import acquire_lock, data_lock_path
+    from agentctx.daemon.host.lock import acquire_lock, data_lock_path
     from agentctx.storage.opening import offline_storage
 
     with acquire_lock(data_lock_path(data_dir)):

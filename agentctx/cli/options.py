@@ -10,9 +10,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from agentctx.bounded_files import read_bounded
 from agentctx.cli.output import print_note
 from agentctx.cli.scope import checked_namespace, namespaces_here
+from agentctx.config.bounded_files import read_bounded
 from agentctx.times import lacks_zone
 from agentctx.wire import COLLECTIONS, InjectionPosition
 

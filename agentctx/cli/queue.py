@@ -16,7 +16,7 @@ from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, print_note, progress_line, show, table
 from agentctx.errors import DeadlineExceeded, Unavailable
 from agentctx.wire import QueueReply
-from agentctx.wording import duration
+from agentctx.wire.wording import duration
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client

@@ -13,7 +13,7 @@ from agentctx.cli.consent import require_consent_to_cost
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import print_note, progress_line, show
-from agentctx.embedding_providers.prices import format_usd
+from agentctx.embedding.providers.prices import format_usd
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
 

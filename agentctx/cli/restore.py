@@ -15,7 +15,7 @@ from agentctx.cli.layout import columns, file_size
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import print_note, show
 from agentctx.errors import AlreadyRunning
-from agentctx.wording import counted
+from agentctx.wire.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.storage.backups import Restored
@@ -74,7 +74,7 @@ def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
 def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run: bool) -> RestoreReport:
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
-    from agentctx.host.lock import acquire_lock, data_lock_path
+    from agentctx.daemon.host.lock import acquire_lock, data_lock_path
     from agentctx.storage.opening import offline_storage, require_file
     from agentctx.times import wall_clock
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from agentctx.config.project import namespaces_of
 from agentctx.config.project_file import project_namespace
 from agentctx.errors import AccessDenied, InvalidInput
 from agentctx.names import NAMESPACE_RULE, namespace_given
-from agentctx.project import namespaces_of
 from agentctx.wire import EntryPage
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def serve(
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         # The daemon's products are small, and a second thread's start takes as long as the import of NumPy.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from agentctx.host.lean_imports import import_structlog
+        from agentctx.daemon.host.lean_imports import import_structlog
 
         import_structlog()
         from agentctx.daemon.run import serve as run_daemon

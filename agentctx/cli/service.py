@@ -16,11 +16,11 @@ from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import print_note, show
 from agentctx.config import paths
+from agentctx.daemon.host.installed_service import BOOTED, show_unit
 from agentctx.errors import AccessDenied, AgentctxError, Conflict, InvalidInput
-from agentctx.host.installed_service import BOOTED, show_unit
 
 if TYPE_CHECKING:
-    from agentctx.host.unit_files import UnitFile
+    from agentctx.daemon.host.unit_files import UnitFile
 
 app = typer.Typer(no_args_is_help=True, help="Have systemd, or launchd on macOS, run the daemon.")
 
@@ -89,7 +89,7 @@ def install(
 ) -> None:
     """Install the units and start the service. Run again after an update; edited files are kept."""
     from agentctx.client.transport import why_away
-    from agentctx.host.unit_files import NO_NETWORK, Program, check_visible
+    from agentctx.daemon.host.unit_files import NO_NETWORK, Program, check_visible
 
     if not user:
         check_visible(Program.current())
@@ -169,7 +169,7 @@ def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) ->
 
 def _files(*, user: bool, network: bool | None, root: Path | None) -> list[UnitFile]:
     """Return the files of the service, with the drop-in against network access if it is wanted or there."""
-    from agentctx.host.unit_files import Program, no_network_path, system_files, user_files
+    from agentctx.daemon.host.unit_files import Program, no_network_path, system_files, user_files
 
     if user:
         if root is not None or network is not None:

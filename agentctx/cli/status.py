@@ -13,10 +13,10 @@ from agentctx.cli.layout import columns, file_size, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import show
 from agentctx.cli.reembed import reembed_line
-from agentctx.commit import build_name, own_commit
-from agentctx.embedding_providers.prices import format_usd
+from agentctx.config.commit import build_name, own_commit
+from agentctx.embedding.providers.prices import format_usd
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus, StatusReply
-from agentctx.wording import duration
+from agentctx.wire.wording import duration
 
 CALIBRATED: Mapping[CalibrationState, str] = MappingProxyType(
     {

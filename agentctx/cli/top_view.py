@@ -14,7 +14,7 @@ from rich.text import Text
 
 from agentctx.cli.layout import file_size, one_line
 from agentctx.wire import Latency, StatusReply
-from agentctx.wording import duration
+from agentctx.wire.wording import duration
 
 _BARS = "▁▂▃▄▅▆▇█"
 _ASCII_BARS = "_.-=+*%#"

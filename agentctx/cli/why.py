@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentctx.agents.hooks.hook_events import passed_over, prompt_of
 from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.layout import columns, one_line, truncate
 from agentctx.cli.options import (
@@ -23,10 +24,9 @@ from agentctx.cli.scope import ask
 from agentctx.cli.status import without_context_lines
 from agentctx.client.options import EntryFilter
 from agentctx.errors import AgentctxError
-from agentctx.mcp.hook_events import passed_over, prompt_of
 from agentctx.names import readable
 from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
-from agentctx.wording import counted
+from agentctx.wire.wording import counted
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client

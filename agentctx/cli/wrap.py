@@ -17,8 +17,8 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.options import AskedNamespaces
 from agentctx.cli.scope import namespaces_here
+from agentctx.config.outgoing import without_proxy
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
-from agentctx.outgoing import without_proxy
 from agentctx.wire import ProxyStatus
 
 _CUSTOM_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")

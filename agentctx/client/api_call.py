@@ -14,7 +14,7 @@ from agentctx import wire
 from agentctx.client.decode import decode, failure_of, parse
 from agentctx.client.transport import HttpReply
 from agentctx.errors import InvalidInput
-from agentctx.wire.names import API_PREFIX
+from agentctx.wire.protocol import API_PREFIX
 
 T = TypeVar("T")
 W = TypeVar("W")

@@ -34,7 +34,7 @@ from agentctx.client.saves import (
     save_encoded,
     save_once,
 )
-from agentctx.wire.names import API_PREFIX
+from agentctx.wire.protocol import API_PREFIX
 
 if TYPE_CHECKING:
     from agentctx.client.options import (

@@ -6,8 +6,8 @@ import logging
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from agentctx.config.outgoing import is_loopback
 from agentctx.errors import InvalidInput
-from agentctx.outgoing import is_loopback
 
 _log: Final = logging.getLogger(__name__)
 _KEPT_BACK: Final = (b"x-agentctx-", b"host:")

@@ -16,7 +16,7 @@ from agentctx.client.api_call import JSON, ApiCall, encoded, present, reader
 from agentctx.client.decode import UnreadableReply, error_of
 from agentctx.client.transport import HttpReply
 from agentctx.errors import AgentctxError, InvalidInput
-from agentctx.wire.names import API_PREFIX, IDEMPOTENCY_HEADER
+from agentctx.wire.protocol import API_PREFIX, IDEMPOTENCY_HEADER
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from agentctx.client.fallback import FallbackTransport, vendor_url
+from agentctx.config.extras import install_hint
+from agentctx.config.outgoing import proxy_of, trusting_context
 from agentctx.config.paths import find_socket
 from agentctx.errors import ConfigInvalid, InvalidInput
-from agentctx.extras import install_hint
 from agentctx.names import NAMESPACE_RULE, is_namespace
-from agentctx.outgoing import proxy_of, trusting_context
-from agentctx.wire.names import MAX_NAMESPACES
+from agentctx.wire.protocol import MAX_NAMESPACES
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic

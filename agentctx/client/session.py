@@ -20,7 +20,7 @@ from agentctx.client.transport import (
 )
 from agentctx.config.paths import find_socket
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, StorageClosed, Unavailable
-from agentctx.wire.names import DEFAULT_NAMESPACE, VERSION_HEADER
+from agentctx.wire.protocol import DEFAULT_NAMESPACE, VERSION_HEADER
 
 P = ParamSpec("P")
 T = TypeVar("T")

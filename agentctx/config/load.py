@@ -22,7 +22,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from agentctx.bounded_files import read_bounded
+from agentctx.config.bounded_files import read_bounded
 from agentctx.config.origins import KeyPath, Origin, SourcedValue, flag_values, merge, origin_of, table_values
 from agentctx.config.paths import config_candidates
 from agentctx.config.problems import Problem, config_invalid, masked, problem_from_error, takes_json

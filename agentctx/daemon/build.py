@@ -9,27 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentctx import __version__
-from agentctx.access.control import AccessControl
 from agentctx.config.embedding import RerankSettings
+from agentctx.config.extras import install_hint
 from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import Settings, TelemetrySettings
+from agentctx.daemon.host.memory_limits import expect_memory
 from agentctx.daemon.models import open_lanes, open_models
 from agentctx.doctor.examiner import Examiner
-from agentctx.embedding_providers.base import EmbeddingProvider
-from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.queue.lanes import Lanes
+from agentctx.embedding.rerankers.base import Reranker
+from agentctx.embedding.rerankers.registry import create_reranker
 from agentctx.errors import ConfigInvalid
-from agentctx.extras import install_hint
-from agentctx.host.memory_limits import expect_memory
-from agentctx.model_adapters.refusals import Refusals
-from agentctx.rag.calibrator import Calibrator
-from agentctx.rag.retrieval import Serving
-from agentctx.rag.select import Caps
-from agentctx.rag.service import RAGService
-from agentctx.redaction.redactor import create_redactor
-from agentctx.rerankers.base import Reranker
-from agentctx.rerankers.registry import create_reranker
-from agentctx.screening.screener import create_screener
 from agentctx.server.routes import Services
+from agentctx.service.access.control import AccessControl
 from agentctx.service.audit import AuditTrail
 from agentctx.service.audit_reader import AuditReader
 from agentctx.service.backup import Backups
@@ -43,23 +36,30 @@ from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
 from agentctx.service.prover import Prover
 from agentctx.service.questions import Questions
+from agentctx.service.rag.calibrator import Calibrator
+from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.select import Caps
+from agentctx.service.rag.service import RAGService
 from agentctx.service.receipts import ReceiptLog
 from agentctx.service.reembed import Reembed
+from agentctx.service.refusals import Refusals
 from agentctx.service.settler import Settler
 from agentctx.service.status import Status
+from agentctx.service.stores.base import EntryStore
+from agentctx.service.telemetry.recorder import Recorder
 from agentctx.service.transfer import Transfer
 from agentctx.service.trust import Revocations
 from agentctx.storage.base import Storage
 from agentctx.storage.copying import require_usable
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import open_storage
-from agentctx.stores.base import EntryStore
-from agentctx.telemetry.base import Telemetry
-from agentctx.telemetry.recorder import Recorder
+from agentctx.telemetry import Telemetry
+from agentctx.text.redaction.redactor import create_redactor
+from agentctx.text.screening.screener import create_screener
 from agentctx.times import Clock, wall_clock
 
 if TYPE_CHECKING:
-    from agentctx.telemetry.tracing import Tracing
+    from agentctx.service.telemetry.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ async def open_telemetry(
 
 def _tracing(settings: TelemetrySettings, recorder: Recorder, provider: EmbeddingProvider | None) -> Tracing:
     try:
-        from agentctx.telemetry.tracing import Tracing
+        from agentctx.service.telemetry.tracing import Tracing
     except ModuleNotFoundError as error:
         raise ConfigInvalid(
             f"telemetry.traces is {settings.traces!r}, but OpenTelemetry is not installed.",

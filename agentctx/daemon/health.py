@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding.queue.lanes import Lanes
 from agentctx.service.prover import running_models, wrong_models
+from agentctx.service.telemetry.loop_lag import LoopLag
 from agentctx.storage.base import Storage
-from agentctx.telemetry.loop_lag import LoopLag
 
 CHECKS: Final = 3
 """Consecutive checks that must find trouble before it counts; switching a model takes several steps."""

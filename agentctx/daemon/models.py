@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.base import EmbeddingProvider
-from agentctx.embedding_providers.registry import create_provider, open_spending
-from agentctx.embedding_providers.spending import FILE_NAME, NEXT_FILE_NAME, Spending
-from agentctx.embedding_queue.lane import Lane
-from agentctx.embedding_queue.lanes import Lanes
-from agentctx.embedding_queue.timing import LoopTimer
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.providers.registry import create_provider, open_spending
+from agentctx.embedding.providers.spending import FILE_NAME, NEXT_FILE_NAME, Spending
+from agentctx.embedding.queue.lane import Lane
+from agentctx.embedding.queue.lanes import Lanes
+from agentctx.embedding.queue.timing import LoopTimer
 from agentctx.errors import ConfigInvalid, UnknownProvider
 from agentctx.storage.base import Storage
-from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry import Telemetry
 from agentctx.times import Clock
 
 

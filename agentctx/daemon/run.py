@@ -18,17 +18,27 @@ import structlog
 from starlette.types import ASGIApp
 
 from agentctx import __version__
-from agentctx.access.control import AccessControl, default_owners
-from agentctx.access.quotas import Quotas
-from agentctx.commit import own_commit
+from agentctx.config.commit import own_commit
 from agentctx.config.load import find_config_file, load_settings
 from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.build import Core, DaemonPaths, open_core
 from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
 from agentctx.daemon.health import Health
+from agentctx.daemon.host.listen import SocketKeeper
+from agentctx.daemon.host.lock import acquire_lock, data_lock_path, socket_lock_path
+from agentctx.daemon.host.logs import configure_logging
+from agentctx.daemon.host.memory_limits import expect_memory
+from agentctx.daemon.host.systemd import (
+    ActivatedSocket,
+    LivenessProbe,
+    Systemd,
+    keep_alive,
+    socket_path,
+    take_from_environment,
+)
 from agentctx.daemon.reload import Reloader
 from agentctx.daemon.start_record import StartRecorder, recorded_start
-from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
+from agentctx.embedding.queue.maintenance import keep_tidy, maintain, resume_rebuild
 from agentctx.errors import (
     AgentctxError,
     ConfigInvalid,
@@ -38,32 +48,22 @@ from agentctx.errors import (
     SchemaTooOld,
     UnknownProvider,
 )
-from agentctx.host.listen import SocketKeeper
-from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
-from agentctx.host.logs import configure_logging
-from agentctx.host.memory_limits import expect_memory
-from agentctx.host.private_files import make_private, refuse_folder_of_others
-from agentctx.host.process_memory import keep_private, return_freed_memory
-from agentctx.host.systemd import (
-    ActivatedSocket,
-    LivenessProbe,
-    Systemd,
-    keep_alive,
-    socket_path,
-    take_from_environment,
-)
-from agentctx.proxy.access import read_token
-from agentctx.proxy.runs import Runs
-from agentctx.proxy.serving import bind_loopback, on_loopback, open_proxy
+from agentctx.llm.proxy.access import read_token
+from agentctx.llm.proxy.runs import Runs
+from agentctx.llm.proxy.serving import bind_loopback, on_loopback, open_proxy
 from agentctx.server.app import create_app
 from agentctx.server.http_server import HttpServer
 from agentctx.server.mcp import LoopbackApp, McpEndpoint
 from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import RequestContext
+from agentctx.service.access.control import AccessControl, default_owners
 from agentctx.service.backup import FOLDER_NAME
+from agentctx.service.process_memory import keep_private, return_freed_memory
+from agentctx.service.telemetry.loop_lag import watch_loop
 from agentctx.storage.opening import server_of
-from agentctx.telemetry.base import Telemetry
-from agentctx.telemetry.loop_lag import watch_loop
+from agentctx.storage.private_files import make_private, refuse_folder_of_others
+from agentctx.storage.quotas import Quotas
+from agentctx.telemetry import Telemetry
 
 log = structlog.get_logger("agentctx.daemon")
 

@@ -8,7 +8,7 @@ from typing import Final
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.inner import Inner
 from agentctx.storage.backups import BackupRecord, read_record
-from agentctx.wording import counted, duration, size
+from agentctx.wire.wording import counted, duration, size
 
 OVERDUE_INTERVALS: Final = 2.0
 """Intervals after which a missing backup is reported."""

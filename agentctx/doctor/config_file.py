@@ -11,7 +11,7 @@ from typing import get_args
 
 from pydantic import BaseModel, SecretStr
 
-from agentctx.bounded_files import read_bounded
+from agentctx.config.bounded_files import read_bounded
 from agentctx.config.origins import KeyPath
 from agentctx.config.paths import config_candidates
 from agentctx.config.schema import Settings

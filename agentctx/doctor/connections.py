@@ -8,7 +8,7 @@ from typing import Final
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.machine import Machine
-from agentctx.wording import counted, listed
+from agentctx.wire.wording import counted, listed
 
 BRIDGE_S: Final = 40.0
 """Timeout of asking a bridge; longer than its own, so that its error shows."""

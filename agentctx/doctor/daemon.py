@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agentctx import __version__
-from agentctx.bounded_files import read_bounded
-from agentctx.commit import build_name, own_commit
+from agentctx.config.bounded_files import read_bounded
+from agentctx.config.commit import build_name, own_commit
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.machine import NOT_OURS, Contact, Machine
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, InvalidInput

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.machine import Machine
-from agentctx.wording import counted, listed
+from agentctx.wire.wording import counted, listed
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600

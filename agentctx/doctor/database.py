@@ -10,7 +10,7 @@ from agentctx.errors import SchemaTooNew, SchemaTooOld
 from agentctx.storage.opening import SchemaState, offline_storage
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import FileRepair
-from agentctx.wording import counted, listed, size
+from agentctx.wire.wording import counted, listed, size
 
 LARGE_WAL = 64 * 1024 * 1024
 """Size to which the writer truncates an empty WAL; a larger one means that something prevents it."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentctx.bounded_files import read_bounded
+from agentctx.config.bounded_files import read_bounded
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.daemon import RECORD_NAME, read_record
 from agentctx.doctor.machine import Machine
 from agentctx.errors import DatabaseMissing
 from agentctx.storage.opening import offline_storage
-from agentctx.wording import counted, listed
+from agentctx.wire.wording import counted, listed
 
 _MOVED = ".moved"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.machine import Machine
 from agentctx.storage.opening import ReserveState, offline_storage
-from agentctx.wording import size
+from agentctx.wire.wording import size
 
 MIN_FREE = 64 * 1024 * 1024
 """With less the daemon soon cannot even empty its WAL."""

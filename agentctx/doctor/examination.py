@@ -14,15 +14,15 @@ from agentctx.doctor.check import Finding, Skip, failed, passed, skipped, warned
 from agentctx.doctor.database import judge_schema, repair_summary
 from agentctx.doctor.inner import Embedding, Inner, RunningDaemon, make_embedding
 from agentctx.doctor.runner import report, run_checks
-from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import AgentctxError, SchemaForeign, StorageCorrupt, StorageFailed
-from agentctx.model_adapters.refusals import Refusals
-from agentctx.rag.calibrator import Calibrator, kept_calibration
 from agentctx.service.prover import running_models
+from agentctx.service.rag.calibrator import Calibrator, kept_calibration
+from agentctx.service.refusals import Refusals
 from agentctx.service.status import without_context
+from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, open_storage, server_of
-from agentctx.telemetry.recorder import Recorder
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import CalibrationState, CheckResult, DoctorReply
 

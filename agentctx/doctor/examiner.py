@@ -11,14 +11,14 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from agentctx import wire
-from agentctx.access.policy import DAEMON
-from agentctx.embedding_queue.lanes import Lanes
-from agentctx.model_adapters.refusals import Refusals
-from agentctx.rag.calibrator import Calibrator
+from agentctx.embedding.queue.lanes import Lanes
+from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.operations import Operation
+from agentctx.service.rag.calibrator import Calibrator
+from agentctx.service.refusals import Refusals
+from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.base import Storage
-from agentctx.telemetry.recorder import Recorder
 
 Only = Annotated[list[str] | None, Field(description="Only these checks or groups. Default: all.")]
 Offline = Annotated[bool, Field(description="Ask no embedding provider outside the daemon.")]

@@ -12,15 +12,16 @@ from typing import Final, NamedTuple
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import Finding, Skip, failed, passed, skipped
-from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
-from agentctx.embedding_providers.canary import embed_canary
-from agentctx.embedding_providers.registry import NONE, create_provider, describe_provider, open_spending
-from agentctx.embedding_providers.spending import Spending
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.providers.canary import embed_canary
+from agentctx.embedding.providers.registry import NONE, create_provider, describe_provider, open_spending
+from agentctx.embedding.providers.spending import Spending
 from agentctx.errors import AgentctxError, ProviderFailed, StorageFailed
 from agentctx.service.prover import RunningModels
+from agentctx.service.telemetry.loop_lag import LoopLag
 from agentctx.storage.base import Storage
 from agentctx.storage.upkeep import UpkeepStorage
-from agentctx.telemetry.loop_lag import LoopLag
+from agentctx.storage.vectors import Vectors
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import CalibrationState, WithoutContext
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.inner import OFF, PROBE_S, Inner
-from agentctx.embedding_providers.prices import format_usd
-from agentctx.embedding_providers.registry import NONE, ProviderKind, describe_provider, provider_key
-from agentctx.embedding_providers.spending import Spending
+from agentctx.embedding.providers.prices import format_usd
+from agentctx.embedding.providers.registry import NONE, ProviderKind, describe_provider, provider_key
+from agentctx.embedding.providers.spending import Spending
 from agentctx.errors import UnknownProvider
 
 KEY_HINT: Final = (

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from agentctx.config.embedding import QueueSettings
 from agentctx.doctor.check import Finding, check, passed, warned
 from agentctx.doctor.inner import Inner
-from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
+from agentctx.embedding.queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.records import BuriedRow, QueueDepth
-from agentctx.wording import counted, duration
+from agentctx.wire.wording import counted, duration
 
 OLD_MS = 15 * 60_000
 """Age in ms from which a pending job suggests trouble or a very long queue."""

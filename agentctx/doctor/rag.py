@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agentctx.chunking.base import PositionAwareChunk
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.inner import Inner
-from agentctx.embedding_providers.registry import NONE
+from agentctx.embedding.providers.registry import NONE
+from agentctx.embedding.rerankers.registry import NONE as NO_RERANKER
+from agentctx.embedding.rerankers.registry import create_reranker, is_remote
 from agentctx.errors import AgentctxError
-from agentctx.rerankers.registry import NONE as NO_RERANKER
-from agentctx.rerankers.registry import create_reranker, is_remote
+from agentctx.text.chunking.base import PositionAwareChunk
 from agentctx.wire import CalibrationState
 
 SMALL_BUDGET = 100

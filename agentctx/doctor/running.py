@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from agentctx.config.outgoing import open_transport
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import Finding, check, failed, passed, warned
 from agentctx.doctor.inner import Inner
-from agentctx.embedding_providers.registry import remote_url
+from agentctx.embedding.providers.registry import remote_url
 from agentctx.errors import ConfigInvalid
-from agentctx.outgoing import open_transport
-from agentctx.telemetry.loop_lag import LoopLag
-from agentctx.wording import counted
+from agentctx.service.telemetry.loop_lag import LoopLag
+from agentctx.wire.wording import counted
 
 LATE_S: Final = 0.1
 MAX_LATE: Final = 0.01

@@ -12,7 +12,7 @@ from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Damage, ScrubState
 from agentctx.storage.upkeep import Bookkeeping
 from agentctx.times import format_time
-from agentctx.wording import counted, listed
+from agentctx.wire.wording import counted, listed
 
 _SHOWN = 10
 _FAULTS_SHOWN = 3

@@ -9,10 +9,10 @@ from typing import Final
 
 from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.inner import OFF, PROBE_S, Inner
-from agentctx.embedding_providers.base import DIMENSION_HINT, MODEL_CHANGED_HINT, Vectors
-from agentctx.embedding_providers.canary import CANARY_COSINE, canary_cosine
-from agentctx.embedding_providers.embedded.built_models import MINILM, MULTILINGUAL
-from agentctx.embedding_queue.space_keeper import space_fingerprint
+from agentctx.embedding.providers.base import DIMENSION_HINT, MODEL_CHANGED_HINT
+from agentctx.embedding.providers.canary import CANARY_COSINE, canary_cosine
+from agentctx.embedding.providers.embedded.built_models import MINILM, MULTILINGUAL
+from agentctx.embedding.queue.space_keeper import space_fingerprint
 from agentctx.service.prover import (
     RunningModels,
     SelfRetrieval,
@@ -23,7 +23,8 @@ from agentctx.service.prover import (
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.stop_words import STOP_WORDS, foreign_stop_words
-from agentctx.wording import counted, listed
+from agentctx.storage.vectors import Vectors
+from agentctx.wire.wording import counted, listed
 
 _MOVED = warned(
     "the model of [embedding.next] is in use, but [embedding] still names the previous one",

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Event
 from typing import Any, TypeAlias
 
+from agentctx.config.extras import install_hint
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, StorageFailed, Unavailable
-from agentctx.extras import install_hint
 from agentctx.ingest.ignore import EXCLUDE_FILE, IGNORE_FILES, REPOSITORY
 from agentctx.ingest.names import escape_path, is_within
 from agentctx.ingest.walk import VERSION_CONTROL, folder_identity

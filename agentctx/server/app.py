@@ -26,7 +26,7 @@ from agentctx.server.strict_route import StrictRoute
 from agentctx.service.guard import Guard
 from agentctx.service.metrics import Metrics
 from agentctx.service.status import Status
-from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.telemetry import NO_TELEMETRY, Telemetry
 
 
 class Application(Starlette):

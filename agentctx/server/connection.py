@@ -31,11 +31,11 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from agentctx.access.quotas import Quotas
 from agentctx.config.schema import ServerSettings
 from agentctx.errors import AgentctxError, RateLimited
 from agentctx.server import request_limits as limits
 from agentctx.server.peer import has_hung_up, peer_of
+from agentctx.storage.quotas import Quotas
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGISendEvent

@@ -15,14 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from agentctx import wire
-from agentctx.errors import (
-    AgentctxError,
-    MethodNotAllowed,
-    NotFound,
-    RateLimited,
-    RequestFailed,
-    TooLarge,
-)
+from agentctx.errors import AgentctxError, MethodNotAllowed, NotFound, RateLimited, RequestFailed, TooLarge
 from agentctx.server.fault_log import FaultLog
 
 STATUS: Mapping[str, int] = {

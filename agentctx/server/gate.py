@@ -8,12 +8,12 @@ from typing import Final
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentctx.access.control import ADMIN_HINT, GRANT_HINT, METRICS_HINT, AccessControl
-from agentctx.access.grants import NO_RIGHTS, Rights
-from agentctx.access.policy import DAEMON, METRICS, PATHS, PROBES, Policy
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.server.request_context import VersionPolicy
 from agentctx.server.strict_route import StrictRoute
+from agentctx.service.access.control import ADMIN_HINT, GRANT_HINT, METRICS_HINT, AccessControl
+from agentctx.service.access.grants import NO_RIGHTS, Rights
+from agentctx.service.access.policy import DAEMON, METRICS, PATHS, PROBES, Policy
 from agentctx.service.base import Peer
 
 _BRIEF: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"status":"unavailable"}'}
@@ -83,7 +83,7 @@ def policy_of(route: BaseRoute) -> Policy:
     path = route.path if isinstance(route, Route | Mount) else repr(route)
     if path not in PATHS:
         raise RouteWithoutPolicy(
-            f"The route {path!r} has no policy.", hint="Add it to PATHS in agentctx/access/policy.py."
+            f"The route {path!r} has no policy.", hint="Add it to PATHS in agentctx/service/access/policy.py."
         )
     return PATHS[path]
 

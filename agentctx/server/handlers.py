@@ -18,7 +18,7 @@ from agentctx.server.parameters import IN_BODY, Header
 from agentctx.server.peer import request_peer
 from agentctx.service.base import Peer
 from agentctx.service.operations import Method
-from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry import Telemetry
 
 log = structlog.get_logger("agentctx.server")
 

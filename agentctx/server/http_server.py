@@ -11,9 +11,9 @@ from typing import cast
 import uvicorn
 from starlette.types import ASGIApp
 
-from agentctx.access.quotas import Quotas
 from agentctx.config.schema import ServerSettings
 from agentctx.server.connection import PeerProtocol, protocol_class
+from agentctx.storage.quotas import Quotas
 
 STREAM_DRAIN_S = 25.0
 """How long a stop waits for the begun replies of vendors; systemd kills the daemon after 45 s."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentctx import __version__
-from agentctx.mcp.protocol import (
+from agentctx.agents.mcp.protocol import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
@@ -27,7 +27,7 @@ from agentctx.mcp.protocol import (
     step,
     tool_result,
 )
-from agentctx.mcp.tools import (
+from agentctx.agents.mcp.tools import (
     ApiRequest,
     InvalidToolArguments,
     ToolScope,
@@ -35,7 +35,7 @@ from agentctx.mcp.tools import (
     failure_text,
     late_text,
 )
-from agentctx.model_adapters.scope import NAMESPACE_HEADER, namespaces_in
+from agentctx.llm.scope import NAMESPACE_HEADER, namespaces_in
 from agentctx.wire import DEFAULT_NAMESPACE
 
 TIMEOUT_S: Final = 10.0

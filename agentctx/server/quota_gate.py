@@ -10,9 +10,9 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentctx.access.control import AccessControl
-from agentctx.access.quotas import Quotas, Usage
+from agentctx.service.access.control import AccessControl
 from agentctx.service.base import Peer
+from agentctx.storage.quotas import Quotas, Usage
 
 UsageOf = Callable[[int], Awaitable[Usage]]
 """Returns the usage of the user with this uid."""

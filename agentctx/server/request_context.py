@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentctx import __version__
 from agentctx.errors import AgentctxError, InvalidInput, OutOfMemory, Unavailable
 from agentctx.server.errors import INTERNAL, STOPPING_HINT, error_response
-from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.telemetry import NO_TELEMETRY, Telemetry
 from agentctx.wire import API_PREFIX, IDEMPOTENCY_HEADER, REQUEST_ID_HEADER, VERSION_HEADER
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")

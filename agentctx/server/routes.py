@@ -29,7 +29,7 @@ from agentctx.service.reembed import Reembed
 from agentctx.service.status import Status
 from agentctx.service.transfer import Transfer
 from agentctx.service.trust import Revocations
-from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry import Telemetry
 
 
 class _ReceiptId(StringConvertor):

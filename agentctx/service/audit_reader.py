@@ -8,8 +8,8 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agentctx import wire
-from agentctx.access.policy import DAEMON
 from agentctx.errors import InvalidInput
+from agentctx.service.access.policy import DAEMON
 from agentctx.service.audit import AuditTrail
 from agentctx.service.base import PAGE, Limit, Peer
 from agentctx.service.operations import Operation

@@ -12,10 +12,10 @@ from typing import Final
 import structlog
 
 from agentctx import wire
-from agentctx.access.policy import DAEMON
 from agentctx.config.schema import BackupSettings, Settings
 from agentctx.errors import AccessDenied, AgentctxError, DeadlineExceeded, StorageFailed
 from agentctx.service import audit_notes as notes
+from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import Peer
 from agentctx.service.operations import Operation
 from agentctx.storage.backups import (

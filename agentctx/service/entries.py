@@ -9,17 +9,20 @@ from hashlib import sha256
 from typing import Any
 
 from agentctx import wire
-from agentctx.access.policy import MEMBER, READ, WRITE
-from agentctx.access.turns import yield_turn
-from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding.queue.lanes import Lanes
+from agentctx.embedding.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import normalised
 from agentctx.service import audit_notes as notes
 from agentctx.service import guard_rules as rules
+from agentctx.service.access.policy import MEMBER, READ, WRITE
 from agentctx.service.base import MAX_PAGE, PAGE, Limit, Peer, Readable, Version, every_namespace
 from agentctx.service.file_states import FileStates
 from agentctx.service.operations import Operation
 from agentctx.service.settler import Settler
+from agentctx.service.stores.base import EntryStore, SaveContext
+from agentctx.service.stores.fields import check_namespace
+from agentctx.service.stores.kinds import ENTRY_FIELDS
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.base import Storage
 from agentctx.storage.ids import is_id
@@ -27,10 +30,7 @@ from agentctx.storage.records import Change, Entry, IdempotencyKey, Saved
 from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.storage.versions import unknown_entry
-from agentctx.stores.base import EntryStore, SaveContext
-from agentctx.stores.fields import check_namespace
-from agentctx.stores.kinds import ENTRY_FIELDS
-from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry import Telemetry
 from agentctx.times import parse_time
 
 MAX_SOURCES = 1_000

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agentctx import wire
-from agentctx.access.policy import WRITE
 from agentctx.errors import TooLarge
 from agentctx.service import audit_notes as notes
 from agentctx.service import guard_rules as rules
+from agentctx.service.access.policy import WRITE
 from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.operations import Operation
 from agentctx.service.settler import Settler
+from agentctx.service.stores.fields import check_namespace
 from agentctx.storage.records import Saved
 from agentctx.storage.trust import TrustStorage
-from agentctx.stores.fields import check_namespace
 from agentctx.times import Clock, parse_duration
 
 MAX_REASON_CHARS: Final = 300

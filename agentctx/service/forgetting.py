@@ -14,15 +14,18 @@ from typing import Any, Final
 import structlog
 
 from agentctx import wire
-from agentctx.access.policy import DAEMON, WRITE
-from agentctx.access.turns import yield_turn
 from agentctx.config.schema import BackupSettings
+from agentctx.embedding.turns import yield_turn
 from agentctx.errors import AgentctxError, NotFound
 from agentctx.service import audit_notes as notes
 from agentctx.service import guard_rules as rules
+from agentctx.service.access.policy import DAEMON, WRITE
 from agentctx.service.backup import MS_PER_HOUR, folder_of
 from agentctx.service.base import Peer, Version
 from agentctx.service.operations import Operation
+from agentctx.service.stores.base import EntryStore
+from agentctx.service.stores.copies import copies_among
+from agentctx.service.stores.fields import check_namespace
 from agentctx.storage.audit import FORGET, Event
 from agentctx.storage.backups import superseded
 from agentctx.storage.base import Storage
@@ -30,9 +33,6 @@ from agentctx.storage.ids import first_id
 from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
-from agentctx.stores.base import EntryStore
-from agentctx.stores.copies import copies_among
-from agentctx.stores.fields import check_namespace
 from agentctx.times import format_time
 
 log = structlog.get_logger("agentctx.forgetting")

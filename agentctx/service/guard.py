@@ -8,7 +8,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar, cast
 
-from agentctx.access.turns import Turns
+from agentctx.embedding.turns import Turns
 from agentctx.service.audit import AuditTrail
 from agentctx.service.guard_rules import AccessContext
 from agentctx.service.operations import Method, operation_of

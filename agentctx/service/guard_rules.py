@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agentctx import wire
-from agentctx.access.control import AccessControl, denied
-from agentctx.access.grants import Right, Rights
 from agentctx.errors import AccessDenied, NotFound
+from agentctx.service.access.control import AccessControl, denied
+from agentctx.service.access.grants import Right, Rights
 from agentctx.service.base import Peer
 from agentctx.storage.injections import Receipt
 from agentctx.storage.versions import unknown_entry

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentctx import wire
-from agentctx.access.policy import MEMBER, READ
-from agentctx.rag.explain import (
+from agentctx.service import audit_notes as notes
+from agentctx.service import guard_rules as rules
+from agentctx.service.access.policy import MEMBER, READ
+from agentctx.service.base import CurrentSettings, Limit, Peer
+from agentctx.service.guard_rules import no_receipt
+from agentctx.service.operations import Operation
+from agentctx.service.questions import Questions
+from agentctx.service.rag.explain import (
     Explanation,
     best_of,
     explain_fate,
@@ -17,18 +23,12 @@ from agentctx.rag.explain import (
     quarantined,
     withdrawn,
 )
-from agentctx.rag.question import Question, allowed
-from agentctx.rag.ranking import ranking_text, words_of
-from agentctx.rag.relevance import Gate
-from agentctx.rag.service import RAGService
-from agentctx.rag.trace import Considered
-from agentctx.rag.word_match import QuestionWords
-from agentctx.service import audit_notes as notes
-from agentctx.service import guard_rules as rules
-from agentctx.service.base import CurrentSettings, Limit, Peer
-from agentctx.service.guard_rules import no_receipt
-from agentctx.service.operations import Operation
-from agentctx.service.questions import Questions
+from agentctx.service.rag.question import Question, allowed
+from agentctx.service.rag.ranking import ranking_text, words_of
+from agentctx.service.rag.relevance import Gate
+from agentctx.service.rag.service import RAGService
+from agentctx.service.rag.trace import Considered
+from agentctx.service.rag.word_match import QuestionWords
 from agentctx.service.receipts import ReceiptLog, figures
 from agentctx.service.views import explained, injection_summary, injection_view
 from agentctx.storage.base import Storage

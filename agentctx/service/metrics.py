@@ -13,18 +13,18 @@ import structlog
 
 from agentctx import __version__
 from agentctx.config.schema import Settings
-from agentctx.embedding_providers.spending import Spending
-from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding.providers.spending import Spending
+from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.host.process_memory import resident_bytes
 from agentctx.service.backup import known_backups
+from agentctx.service.process_memory import resident_bytes
 from agentctx.service.prover import Prover
 from agentctx.service.receipts import ReceiptLog
+from agentctx.service.telemetry import metrics
+from agentctx.service.telemetry.metrics import Labels, Metric, Samples
+from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, server_of
-from agentctx.telemetry import metrics
-from agentctx.telemetry.metrics import Labels, Metric, Samples
-from agentctx.telemetry.recorder import Recorder
 
 _SLOT_STATES = ("used", "dead", "spare")
 _PROVED = (
@@ -156,6 +156,6 @@ def _plain(values: Mapping[Metric, float]) -> Samples:
 
 
 def _exposition(samples: Samples) -> bytes:
-    from agentctx.telemetry.prometheus import exposition
+    from agentctx.service.telemetry.prometheus import exposition
 
     return exposition(samples)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
-from agentctx.access.policy import DAEMON, Policy
 from agentctx.service import guard_rules as rules
+from agentctx.service.access.policy import DAEMON, Policy
 from agentctx.service.audit_notes import Describe
 from agentctx.service.guard_rules import Rule
 

@@ -10,13 +10,13 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import Canary, SlotCount, SpaceVectors
 from agentctx.storage.records import SpaceState
 from agentctx.storage.search import Filter, NearestChunk
-from agentctx.wording import counted
+from agentctx.wire.wording import counted
 
 log = structlog.get_logger("agentctx.prover")
 

@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentctx import wire
-from agentctx.access.policy import READ
 from agentctx.errors import InvalidInput, TooLarge
 from agentctx.names import normalised
-from agentctx.rag.question import Answer, Question
-from agentctx.rag.service import RAGService
-from agentctx.redaction.redactor import Redactor
 from agentctx.service import audit_notes as notes
 from agentctx.service import guard_rules as rules
+from agentctx.service.access.policy import READ
 from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.operations import Operation
+from agentctx.service.rag.question import Answer, Question
+from agentctx.service.rag.service import RAGService
 from agentctx.service.receipts import ReceiptLog, make_receipt, question_hash
+from agentctx.service.stores.base import EntryStore
+from agentctx.service.stores.fields import check_namespace
+from agentctx.service.stores.redaction import redact_name
 from agentctx.service.views import passage
 from agentctx.storage.base import Storage
 from agentctx.storage.injections import Receipt
 from agentctx.storage.search import Filter
-from agentctx.stores.base import EntryStore
-from agentctx.stores.fields import check_namespace
-from agentctx.stores.redaction import redact_name
+from agentctx.text.redaction.redactor import Redactor
 from agentctx.times import parse_time
-from agentctx.wire.names import DEFAULT_NAMESPACE, MAX_NAMESPACES
+from agentctx.wire.protocol import DEFAULT_NAMESPACE, MAX_NAMESPACES
 
 MEANING_SHARE = 0.75
 """Share of an injection's deadline for vector search; the rest is left for keyword search and the reply."""

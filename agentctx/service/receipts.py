@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 import structlog
 
 from agentctx.errors import StorageFailed
-from agentctx.rag.question import Answer
-from agentctx.rag.trace import Considered, count_fates
+from agentctx.service.rag.question import Answer
+from agentctx.service.rag.trace import Considered, count_fates
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.injections import (
     CandidateFigures,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agentctx import wire
-from agentctx.access.policy import DAEMON
-from agentctx.embedding_providers.prices import format_usd
-from agentctx.embedding_queue.lane import Lane
-from agentctx.embedding_queue.lanes import Lanes
-from agentctx.embedding_queue.space_keeper import FILLING
+from agentctx.embedding.providers.prices import format_usd
+from agentctx.embedding.queue.lane import Lane
+from agentctx.embedding.queue.lanes import Lanes
+from agentctx.embedding.queue.space_keeper import FILLING
 from agentctx.errors import NotFound
 from agentctx.service import audit_notes as notes
+from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import Peer
 from agentctx.service.operations import Operation
 from agentctx.storage.base import Storage

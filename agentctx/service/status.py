@@ -11,22 +11,22 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from agentctx import __version__, wire
-from agentctx.access.policy import DAEMON
-from agentctx.commit import own_commit
+from agentctx.config.commit import own_commit
 from agentctx.config.schema import Settings
-from agentctx.embedding_providers.spending import Spending
-from agentctx.embedding_queue.lane import Lane
-from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding.providers.spending import Spending
+from agentctx.embedding.queue.lane import Lane
+from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
-from agentctx.host.process_memory import resident_bytes
-from agentctx.model_adapters.refusals import Refusals
-from agentctx.rag.calibrator import Calibrator
+from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import Peer
 from agentctx.service.operations import Operation
+from agentctx.service.process_memory import resident_bytes
+from agentctx.service.rag.calibrator import Calibrator
 from agentctx.service.reembed import Reembed
+from agentctx.service.refusals import Refusals
+from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.base import Storage
 from agentctx.storage.records import StorageStats
-from agentctx.telemetry.recorder import Recorder
 from agentctx.times import format_time
 
 LONGEST_DRAIN_S = 60.0

@@ -10,23 +10,23 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agentctx import wire
-from agentctx.access.policy import READ, WRITE
 from agentctx.errors import AgentctxError, Expired, InvalidInput
 from agentctx.service import audit_notes as notes
 from agentctx.service import guard_rules as rules
+from agentctx.service.access.policy import READ, WRITE
 from agentctx.service.base import Limit, Peer
 from agentctx.service.file_states import MAX_REASON_CHARS
 from agentctx.service.operations import Operation
 from agentctx.service.settler import Settler
+from agentctx.service.stores.base import EntryStore
+from agentctx.service.stores.fields import check_namespace
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.base import Storage
 from agentctx.storage.entries import ExportRow, ExportSelection, ImportOptions
 from agentctx.storage.ids import is_id
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
-from agentctx.stores.base import EntryStore
-from agentctx.stores.fields import check_namespace
-from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry import Telemetry
 from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Trust
 

@@ -7,16 +7,16 @@ from dataclasses import asdict, dataclass
 import structlog
 
 from agentctx import wire
-from agentctx.access.policy import DAEMON
 from agentctx.errors import InvalidInput, NotFound
-from agentctx.redaction.redactor import Redactor
 from agentctx.service import audit_notes as notes
+from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import Peer, RevocationId
 from agentctx.service.operations import Operation
 from agentctx.service.settler import Settler
+from agentctx.service.stores.fields import check_namespace
+from agentctx.service.stores.redaction import redact_name
 from agentctx.storage.trust import Source, TrustStorage
-from agentctx.stores.fields import check_namespace
-from agentctx.stores.redaction import redact_name
+from agentctx.text.redaction.redactor import Redactor
 from agentctx.times import Clock, parse_time
 
 log = structlog.get_logger("agentctx.trust")

@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 from agentctx import wire
-from agentctx.rag.explain import Explanation, Ranks
-from agentctx.rag.word_match import WordMatch
+from agentctx.service.rag.explain import Explanation, Ranks
+from agentctx.service.rag.word_match import WordMatch
 from agentctx.storage.audit import AuditRow
 from agentctx.storage.audit import ChainVerdict as AuditOutcome
 from agentctx.storage.injections import CandidateFigures, Receipt

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from agentctx.bounded_files import read_bounded
+from agentctx.config.bounded_files import read_bounded
 from agentctx.times import compact_time
 
 RECORD_NAME: Final = "last-backup.json"

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agentctx.access.quotas import Usage
 from agentctx.config.schema import Settings
 from agentctx.errors import StorageFailed
 from agentctx.storage.audit import AuditStorage
@@ -21,6 +20,7 @@ from agentctx.storage.entries import EntryStorage
 from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.proofs import ProofStorage, SlotStorage
+from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.search import SearchStorage
 from agentctx.storage.spaces import SpaceStorage

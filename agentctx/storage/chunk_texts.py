@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from agentctx.chunking.base import Span
+from agentctx.text.chunking.base import Span
 
 
 class Piece(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
-from agentctx.chunking.base import Span
 from agentctx.errors import ConfigInvalid
 from agentctx.storage.injections import RECEIPT_COLUMNS
 from agentctx.storage.records import Draft, Space
+from agentctx.text.chunking.base import Span
 
 Value: TypeAlias = str | int | float | bytes | None
 _NOT_COPIED_AS_IS: Final = frozenset(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import BuriedRow, Job, QueueDepth
+from agentctx.storage.vectors import Vectors
 
 
 class OutboxStorage(Protocol):

@@ -11,16 +11,16 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from agentctx import __version__
-from agentctx.bounded_files import read_bounded
+from agentctx.config.bounded_files import read_bounded
+from agentctx.config.extras import install_hint_of_package
 from agentctx.config.schema import Settings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
-from agentctx.extras import install_hint_of_package
-from agentctx.sqlite.migrate import SchemaState
-from agentctx.sqlite.reserve import ReserveState
 from agentctx.storage.base import ServerEngine, Storage
+from agentctx.storage.file.migrate import SchemaState
+from agentctx.storage.file.reserve import ReserveState
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.offline import OfflineStorage
-from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.telemetry import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
 
 __all__ = ["ReserveState", "SchemaState"]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.stop_words import STOP_WORDS
+from agentctx.storage.vectors import Vectors
 
 _NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
 # Compiled on first use: 4 ms that the daemon's start does not take.

@@ -11,8 +11,8 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
-from agentctx.chunking.base import Span
-from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.vectors import Vectors
+from agentctx.text.chunking.base import Span
 from agentctx.wire import Origin, Trust
 
 TRUST_ORDER: tuple[Trust, ...] = ("external", "agent", "operator")

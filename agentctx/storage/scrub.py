@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agentctx.chunking.entry import CHUNKING_VERSION
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_covered
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Damage, ScrubState
+from agentctx.text.chunking.entry import CHUNKING_VERSION
 from agentctx.times import Clock
 
 PASS_EVERY_MS: Final = 86_400_000

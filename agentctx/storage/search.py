@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from agentctx import wire
-from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import InvalidInput
 from agentctx.storage.records import TRUST_ORDER, Entry
+from agentctx.storage.vectors import Vectors
 from agentctx.wire import Trust
 
 T = TypeVar("T")

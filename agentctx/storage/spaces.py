@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict
 from agentctx.storage.records import PendingTotal, Space, SpaceState
+from agentctx.storage.vectors import Vectors
 
 LIVING = (SpaceState.BUILDING, SpaceState.ACTIVE, SpaceState.KEPT)
 

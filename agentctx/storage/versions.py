@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, KeyTaken, NotFound, VersionConflict
 from agentctx.names import MAX_NAME_CHARS
 from agentctx.storage.audit import AuditedChange
@@ -20,6 +19,7 @@ from agentctx.storage.records import (
     IdempotencyKey,
     Saved,
 )
+from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.wire import Trust
 
 MAX_VERSIONS: Final = 100

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agentctx.wire.names import *  # noqa: F403 - all of them are of the protocol
+from agentctx.wire.protocol import *  # noqa: F403 - all of them are of the protocol
 
 if TYPE_CHECKING:
     from agentctx.wire.audit import *  # noqa: F403

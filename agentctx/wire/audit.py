@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agentctx.wire.names import request_body
+from agentctx.wire.protocol import request_body
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

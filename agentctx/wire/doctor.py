@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentctx.wire.names import CheckStatus
+from agentctx.wire.protocol import CheckStatus
 
 DOCTOR_SCHEMA = 1
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from agentctx.wire.failures import ErrorReply
 from agentctx.wire.files import FileState
-from agentctx.wire.names import (
+from agentctx.wire.protocol import (
     DEFAULT_NAMESPACE,
     EditableField,
     EmbeddingState,

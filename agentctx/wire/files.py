@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from agentctx.wire.names import DEFAULT_NAMESPACE, FileSight, request_body
+from agentctx.wire.protocol import DEFAULT_NAMESPACE, FileSight, request_body
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

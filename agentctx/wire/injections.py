@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentctx.wire.names import Fate, InjectionPosition, Verdict, request_body
+from agentctx.wire.protocol import Fate, InjectionPosition, Verdict, request_body
 from agentctx.wire.questions import ContextRequest
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentctx.wire.names import CalibrationState, request_body
+from agentctx.wire.protocol import CalibrationState, request_body
 from agentctx.wire.reembed import ReembedReply
 
 

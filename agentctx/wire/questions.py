@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentctx.wire.names import (
+from agentctx.wire.protocol import (
     DEFAULT_NAMESPACE,
     InjectionPosition,
     Order,

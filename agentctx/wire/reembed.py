@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agentctx.wire.names import ReembedStage
+from agentctx.wire.protocol import ReembedStage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctx.wire.entries import EntryView
 from agentctx.wire.files import FileState
-from agentctx.wire.names import ImportTrust, Quarantine, request_body
+from agentctx.wire.protocol import ImportTrust, Quarantine, request_body
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

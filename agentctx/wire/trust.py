@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentctx.wire.names import Origin, Trust, request_body
+from agentctx.wire.protocol import Origin, Trust, request_body
 
 
 @request_body

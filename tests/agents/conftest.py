@@ -1,34 +1,31 @@
-"""Each test runs for each installed agent, in a separate home."""
-
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.agents.real_agents import REAL_AGENTS, RealAgent
-from tests.agents.workshop import Workshop, workshop
+from tests.agents.bridge_process import BridgeProcess, stripped_environment
+from tests.end_to_end.daemon_process import DaemonProcess
 
-
-@pytest.fixture(params=list(REAL_AGENTS))
-def agent(request: pytest.FixtureRequest) -> RealAgent:
-    found = REAL_AGENTS[request.param]()
-    if found.path() is None:
-        pytest.skip(f"{found.name} is not installed; run `make test-agents`")
-    return found
+WITHOUT_MODEL = '[embedding]\nprovider = "none"\n'
 
 
 @pytest.fixture
-async def shop(agent: RealAgent, tmp_path: Path) -> AsyncIterator[Workshop]:
-    async with workshop(agent, tmp_path) as running:
-        yield running
+def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
+    running = DaemonProcess(tmp_path, config=WITHOUT_MODEL).start()
+    yield running
+    running.end()
 
 
 @pytest.fixture
-async def wrapped_shop(agent: RealAgent, tmp_path: Path) -> AsyncIterator[Workshop]:
-    """An agent that calls its own vendor and is started by `agentctx wrap`."""
-    if not agent.can_be_wrapped:
-        pytest.skip(f"{agent.name} reads its base URL from no environment variable")
-    async with workshop(agent, tmp_path, wrapped=True) as running:
-        yield running
+def start_bridge(tmp_path: Path) -> Iterator[Callable[..., BridgeProcess]]:
+    started: list[BridgeProcess] = []
+
+    def start(*args: str, cwd: Path = tmp_path) -> BridgeProcess:
+        started.append(BridgeProcess("mcp", *args, env=stripped_environment(tmp_path), cwd=cwd))
+        return started[-1]
+
+    yield start
+    for bridge in started:
+        assert bridge.end() == 0

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from agentctx.model_adapters.dialects.registry import find_dialect
-from agentctx.rag.render import HEADING
+from agentctx.llm.dialects.registry import find_dialect
+from agentctx.service.rag.render import HEADING
 from benchmarks.prompt_blocks import anthropic_blocks, openai_chat_blocks
 from benchmarks.prompt_cache import APIS, LEAST_KEPT, Api, injecting, measure, own_tokens, replay
 from benchmarks.tool_conversation import Body, Conversation, converse

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
+from agentctx.storage.vectors import Vectors
 from benchmarks.vector_cache import CachedEmbedder
 
 

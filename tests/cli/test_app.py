@@ -12,7 +12,7 @@ from agentctx import __version__
 from agentctx.cli import main
 from agentctx.cli import status as status_command
 from agentctx.cli.app import command_of, create_app, run
-from agentctx.commit import build_name, own_commit
+from agentctx.config.commit import build_name, own_commit
 from agentctx.wire import ForgetReply
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.app import run
-from agentctx.host.lock import acquire_lock, data_lock_path
+from agentctx.daemon.host.lock import acquire_lock, data_lock_path
 from agentctx.storage.sqlite.backup.backup_file import read_backup
 from tests.fixtures.releases import unpack
 

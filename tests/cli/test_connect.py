@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentctx.agents.connect.agents import AGENTS, Launch
+from agentctx.agents.connect.json_text import parse
 from agentctx.cli import connect as command
 from agentctx.cli import service
 from agentctx.cli.app import run
-from agentctx.connect.agents import AGENTS, Launch
-from agentctx.connect.json_text import parse
 from tests.amount import examples
 from tests.cli.terminal import Terminal, on_a_terminal
 

@@ -6,7 +6,7 @@ from agentctx.cli.app import run
 from agentctx.wire import EntryPage, ReleaseReply, SaveResult, VersionPage
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
-from tests.host.installed import FAILED, install
+from tests.daemon.host.installed import FAILED, install
 
 OTHER = "019aa000-0000-7000-8000-000000000002"
 

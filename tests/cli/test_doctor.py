@@ -20,7 +20,7 @@ from agentctx.doctor.daemon import RECORD_NAME
 from agentctx.doctor.runner import report
 from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 from tests.cli.terminal import Terminal
-from tests.host.installed import FAILED, install
+from tests.daemon.host.installed import FAILED, install
 
 PASS = CheckResult(
     id="sqlite.version", group="program", status="pass", message="SQLite 3", detail="not shown"

@@ -14,7 +14,7 @@ from agentctx.cli.ingest_report import (
     seconds_per_chunk,
 )
 from agentctx.client.sync_client import Client
-from agentctx.embedding_providers.prices import CostEstimate, needs_consent
+from agentctx.embedding.providers.prices import CostEstimate, needs_consent
 from agentctx.wire import EntryPage, ProviderCost, ProviderStatus, SaveManyReply, SaveRequest, SearchReply
 from tests.cli.conftest import Agentctx
 from tests.cli.terminal import on_a_terminal

@@ -2,15 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctx.cli.layout import (
-    columns,
-    file_size,
-    one_line,
-    printable,
-    truncate,
-    truncate_left,
-    width,
-)
+from agentctx.cli.layout import columns, file_size, one_line, printable, truncate, truncate_left, width
 from tests.amount import examples
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from agentctx.cli.app import run
 from agentctx.cli.migrate import MigrateReport, report_line
-from agentctx.host.lock import acquire_lock, data_lock_path
-from agentctx.sqlite import migrate as migrate_module
-from agentctx.sqlite.driver import open_connection
-from agentctx.sqlite.migrate import Migration, check_schema, load_migrations, migrate_database
+from agentctx.daemon.host.lock import acquire_lock, data_lock_path
+from agentctx.storage.file import migrate as migrate_module
+from agentctx.storage.file.driver import open_connection
+from agentctx.storage.file.migrate import Migration, check_schema, load_migrations, migrate_database
 from agentctx.storage.offline import DATABASE_NAME
 from tests.fixtures.releases import contents, unpack
 

@@ -6,12 +6,8 @@ from typing import get_args
 
 import pytest
 
-from agentctx.cli.options import (
-    KNOWLEDGE_CATEGORIES,
-    LEARNING_CATEGORIES,
-    complete_collection,
-)
-from agentctx.stores.fields import KnowledgeCategory, LearningCategory
+from agentctx.cli.options import KNOWLEDGE_CATEGORIES, LEARNING_CATEGORIES, complete_collection
+from agentctx.service.stores.fields import KnowledgeCategory, LearningCategory
 from agentctx.wire import COLLECTIONS, EntryPage
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.app import run
-from agentctx.host.lock import acquire_lock, data_lock_path
+from agentctx.daemon.host.lock import acquire_lock, data_lock_path
 from tests.fixtures.releases import ENTRIES, VECTORS, VERSIONS, contents, unpack
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentctx.cli.scope import decide, merged
-from agentctx.project import own_namespace
+from agentctx.config.project import own_namespace
 from agentctx.wire import EntryPage, NamespaceCount, NamespaceList, SearchReply
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, Reply, StubDaemon, StubRequest, entry, passage, save_result

@@ -14,8 +14,8 @@ import pytest
 from agentctx.cli import service
 from agentctx.cli.app import run
 from agentctx.config import paths
-from agentctx.host import unit_files
-from agentctx.host.unit_files import Program
+from agentctx.daemon.host import unit_files
+from agentctx.daemon.host.unit_files import Program
 
 UNITS = Path("etc/systemd/system")
 

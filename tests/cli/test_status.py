@@ -5,7 +5,7 @@ import pytest
 
 from agentctx import __version__
 from agentctx.cli.status import status_lines
-from agentctx.commit import own_commit
+from agentctx.config.commit import own_commit
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon, status_reply

@@ -1,13 +1,7 @@
 from dataclasses import asdict, fields
 from typing import Any
 
-from agentctx.wire import (
-    ExplainReply,
-    InjectionCandidate,
-    InjectionList,
-    InjectionSummary,
-    InjectionView,
-)
+from agentctx.wire import ExplainReply, InjectionCandidate, InjectionList, InjectionSummary, InjectionView
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon
 

@@ -10,13 +10,7 @@ import pytest
 from agentctx.client.async_client import AsyncClient
 from agentctx.client.session import MAX_REPEATS
 from agentctx.client.sync_client import Client
-from agentctx.errors import (
-    AgentctxError,
-    DaemonUnreachable,
-    InvalidInput,
-    NotFound,
-    VersionConflict,
-)
+from agentctx.errors import AgentctxError, DaemonUnreachable, InvalidInput, NotFound, VersionConflict
 from agentctx.wire import (
     ContextReply,
     EntryPage,

@@ -11,8 +11,7 @@ from tests.code_rules.rules import Source
 MOST_FORWARDS: Final = 30
 MOST_FILES_OF_OPERATION: Final = 6
 _OF_OPERATIONS: Final = tuple(
-    f"agentctx/{package}/"
-    for package in ("service", "server", "client", "cli", "daemon", "doctor", "proxy", "model_adapters")
+    f"agentctx/{package}/" for package in ("service", "server", "client", "cli", "daemon", "doctor", "llm")
 )
 """Packages that offer or call operations. In lower packages such a name means something else."""
 

@@ -195,17 +195,13 @@ NEAR_THE_DATABASE: Final = (
     *(
         f"agentctx/{package}/"
         for package in (
-            "sqlite",
             "storage",
-            "vector_stores",
-            "stores",
-            "embedding_queue",
-            "rag",
-            "daemon",
-            "doctor",
-            "host",
+            "embedding/queue",
+            "embedding/vector_stores",
             "service",
+            "doctor",
             "server",
+            "daemon",
         )
     ),
 )

@@ -6,15 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.config.origins import (
-    DEFAULT,
-    Origin,
-    SourcedValue,
-    flag_values,
-    merge,
-    origin_of,
-    table_values,
-)
+from agentctx.config.origins import DEFAULT, Origin, SourcedValue, flag_values, merge, origin_of, table_values
 
 FILE = Origin("file", "/etc/c.toml")
 NAMES = st.text("abc", min_size=1, max_size=2)

@@ -23,7 +23,7 @@ async def test_without_traces_the_recorder_is_the_only_listener() -> None:
 async def test_traces_without_opentelemetry_say_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delitem(sys.modules, "agentctx.telemetry.tracing", raising=False)
+    monkeypatch.delitem(sys.modules, "agentctx.service.telemetry.tracing", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(ConfigInvalid) as caught:

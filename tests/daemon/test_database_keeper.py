@@ -17,10 +17,10 @@ from agentctx.doctor.daemon import RECORD_NAME, StartRecord
 from agentctx.doctor.database_file import moved_note
 from agentctx.errors import DatabaseMissing, StorageFailed
 from agentctx.server.app import create_app
-from tests.access.peers import access_control
 from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
-from tests.telemetry.scraped import scraped
+from tests.service.access.peers import access_control
+from tests.service.telemetry.scraped import scraped
 
 
 class Stopped(Exception):

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from agentctx.daemon.build import Core
 from agentctx.daemon.health import CHECKS, Health, HealthVerdict
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.daemon.host.systemd import LivenessProbe, Systemd, keep_alive
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import StorageClosed
-from agentctx.host.systemd import LivenessProbe, Systemd, keep_alive
-from agentctx.sqlite.driver import Connection
+from agentctx.service.telemetry.loop_lag import STALLED_READINGS, STALLED_S, LoopLag
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.telemetry.loop_lag import STALLED_READINGS, STALLED_S, LoopLag
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import embedded, running_core, save

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import ConfigInvalid
 from tests.running_core import running_core
 

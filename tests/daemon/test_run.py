@@ -87,7 +87,7 @@ def test_a_newer_schema_is_refused_with_78_and_left_untouched(
 ) -> None:
     from contextlib import closing
 
-    from agentctx.sqlite.driver import open_connection
+    from agentctx.storage.file.driver import open_connection
 
     monkeypatch.setenv("AGENTCTX_EMBEDDING__PROVIDER", "none")
     stop = asyncio.Event()

@@ -14,7 +14,7 @@ from agentctx.wire import ProviderCost, SearchRequest
 from agentctx_testing.drafts import ManualClock
 from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 from tests.running_core import ME, embedded, running_core, save
-from tests.telemetry.scraped import scraped
+from tests.service.telemetry.scraped import scraped
 
 DAY_MS = 86_400_000
 LONG = "The falcon nests on the tower of the old town hall. " * 10

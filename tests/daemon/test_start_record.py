@@ -9,14 +9,10 @@ import pytest
 import structlog
 
 from agentctx.config.schema import LogSettings
-from agentctx.daemon.start_record import (
-    MAX_LINES,
-    StartRecorder,
-    recorded_start,
-)
+from agentctx.daemon.host.logs import configure_logging
+from agentctx.daemon.start_record import MAX_LINES, StartRecorder, recorded_start
 from agentctx.doctor.daemon import RECORD_NAME, StartRecord, read_record
 from agentctx.errors import SchemaTooNew
-from agentctx.host.logs import configure_logging
 from agentctx_testing.drafts import ManualClock
 
 ENTRY_TEXT = "text of an entry"

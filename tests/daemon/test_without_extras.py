@@ -34,7 +34,7 @@ for package in sys.argv[2:]:
 from pathlib import Path
 import agentctx.cli.app
 agentctx.cli.app.create_app()
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.wire import SearchRequest
 from tests.running_core import ME, embedded, running_core, save
 

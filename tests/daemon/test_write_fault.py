@@ -9,12 +9,12 @@ import pytest
 from agentctx.config.schema import Settings
 from agentctx.errors import StorageFailed
 from agentctx.server.app import create_app
-from agentctx.sqlite import recovery
-from tests.access.peers import access_control
+from agentctx.storage.file import recovery
 from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
-from tests.sqlite.test_recovery import FRAME, limit_file_size
-from tests.telemetry.scraped import scraped
+from tests.service.access.peers import access_control
+from tests.service.telemetry.scraped import scraped
+from tests.storage.file.test_recovery import FRAME, limit_file_size
 
 ENTRY = {"collection": "knowledge", "key": "new", "content": "green pear"}
 LARGE = "x" * 100_000

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection, Error, hardening, open_connection
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection, Error, hardening, open_connection
 from agentctx.storage.sqlite import checksums
 
 BOOKKEEPING = (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.agents.connect.agents import AgentPlaces, Launch, edits_of
+from agentctx.agents.connect.changes import connect_change
+from agentctx.agents.connect.files import content, replace
+from agentctx.agents.connect.ledger import Ledger
 from agentctx.cli.checkup import ask_bridge, find_agents
-from agentctx.connect.agents import AgentPlaces, Launch, edits_of
-from agentctx.connect.changes import connect_change
-from agentctx.connect.files import content, replace
-from agentctx.connect.ledger import Ledger
 from agentctx.doctor.catalog import select
 from agentctx.doctor.machine import Contact
 from agentctx.doctor.runner import run_checks

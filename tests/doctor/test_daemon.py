@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx import __version__
-from agentctx.commit import own_commit
+from agentctx.config.commit import own_commit
 from agentctx.doctor.daemon import (
     RECORD_NAME,
     SLOW_START_MS,

@@ -19,7 +19,7 @@ from agentctx.doctor.database import (
     repair_summary,
 )
 from agentctx.doctor.runner import run_checks
-from agentctx.sqlite.migrate import SchemaState
+from agentctx.storage.file.migrate import SchemaState
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import FileRepair
 from tests.doctor.contexts import inner

@@ -14,9 +14,9 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.doctor.catalog import INNER_IDS
 from agentctx.doctor.examination import examine_alone
-from agentctx.embedding_providers.fake import FakeFault, FakeProvider
+from agentctx.embedding.providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, InvalidInput
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult
 from agentctx_testing.drafts import assert_sound

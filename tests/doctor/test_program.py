@@ -5,7 +5,7 @@ import pytest
 from agentctx.doctor.catalog import select
 from agentctx.doctor.program import judge_python
 from agentctx.doctor.runner import run_checks
-from agentctx.sqlite.driver import sqlite_version
+from agentctx.storage.file.driver import sqlite_version
 from tests.doctor.contexts import machine
 
 

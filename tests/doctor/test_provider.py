@@ -10,13 +10,13 @@ from agentctx.doctor.check import CHECKS
 from agentctx.doctor.inner import Embedding, make_embedding
 from agentctx.doctor.provider import judge_key, judge_spending
 from agentctx.doctor.runner import run_checks
-from agentctx.embedding_providers import registry
-from agentctx.embedding_providers.base import EmbeddingProvider
-from agentctx.embedding_providers.canary import CANARY
-from agentctx.embedding_providers.fake import FakeFault, FakeProvider
-from agentctx.embedding_providers.prices import Price
-from agentctx.embedding_providers.registry import ProviderKind
-from agentctx.embedding_providers.spending import Spending
+from agentctx.embedding.providers import registry
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.providers.canary import CANARY
+from agentctx.embedding.providers.fake import FakeFault, FakeProvider
+from agentctx.embedding.providers.prices import Price
+from agentctx.embedding.providers.registry import ProviderKind
+from agentctx.embedding.providers.spending import Spending
 from agentctx.errors import Disposition, SpendCapReached
 from agentctx.wire import CheckResult
 from tests.doctor.contexts import inner

@@ -5,7 +5,7 @@ import pytest
 from agentctx.config.embedding import QueueSettings
 from agentctx.doctor.check import Finding
 from agentctx.doctor.queue import OLD_MS, judge_backlog, judge_buried, judge_leases
-from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
+from agentctx.embedding.queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.records import BuriedRow, QueueDepth
 
 NOW = 1_800_000_000_000

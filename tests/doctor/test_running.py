@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from agentctx.daemon.host import memory_limits
+from agentctx.daemon.host.memory_limits import MemoryLimits
 from agentctx.doctor.inner import RunningDaemon
 from agentctx.doctor.runner import run_checks
 from agentctx.doctor.running import judge_loop
 from agentctx.errors import StorageFailed
-from agentctx.host import memory_limits
-from agentctx.host.memory_limits import MemoryLimits
-from agentctx.telemetry.loop_lag import LoopLag
+from agentctx.service.telemetry.loop_lag import LoopLag
 from agentctx.wire import CheckResult
 from tests.doctor.contexts import inner
 

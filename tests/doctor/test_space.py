@@ -22,15 +22,15 @@ from agentctx.doctor.space import (
     judge_space,
     own_space,
 )
-from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.service.prover import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Saved, Space, SpaceState
 from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.vectors import Vectors
 from agentctx_testing.drafts import ManualClock, embed, keyless, save, serving_space, vector
 from tests import running_core
 from tests.doctor.contexts import inner

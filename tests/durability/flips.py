@@ -18,17 +18,17 @@ from unittest.mock import patch
 import numpy as np
 from structlog.testing import capture_logs
 
-from agentctx.chunking.base import Span
 from agentctx.errors import AgentctxError
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection, Error, open_connection
-from agentctx.sqlite.schema import schema_words
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection, Error, open_connection
+from agentctx.storage.file.schema import schema_words
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
+from agentctx.text.chunking.base import Span
 from tests.durability.suite import Outcome, all_noticed
 from tests.durability.words import no_words_in_questions, texts_in, unfound, word_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentctx import Client
 from agentctx.errors import AgentctxError
-from agentctx.sqlite.driver import open_connection
+from agentctx.storage.file.driver import open_connection
 from agentctx.wire import SaveRequest
 from tests.durability.kill import QUICK, pause
 from tests.durability.search import Search, SearchSuite

@@ -13,7 +13,7 @@ from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Census, QueueDepth
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.wire.names import DEFAULT_NAMESPACE
+from agentctx.wire.protocol import DEFAULT_NAMESPACE
 from tests.durability.ledger import Ledger, Version, broken_promises
 from tests.durability.words import unfound
 

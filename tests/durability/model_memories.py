@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeVar
 from agentctx import wire
 from agentctx.client import saves
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.canary import CANARY
-from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
+from agentctx.embedding.providers.canary import CANARY
+from agentctx.embedding.providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
 from agentctx.errors import AgentctxError, Conflict, Disposition, NotFound
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.backup.restore import restore_database

@@ -18,19 +18,19 @@ from unittest.mock import patch
 
 from structlog.testing import capture_logs
 
-from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import Settings
 from agentctx.doctor.catalog import INNER_IDS
 from agentctx.doctor.examination import examine_alone
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
-from agentctx.sqlite.readable import DamagedTable
+from agentctx.storage.file.readable import DamagedTable
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 from agentctx.storage.upkeep import FileRepair
+from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.wire import CheckResult
 from tests.durability.suite import Outcome, all_noticed
 from tests.durability.words import no_words_in_questions, unfound, word_of

@@ -17,10 +17,10 @@ from itertools import islice
 from pathlib import Path
 
 from agentctx.errors import AgentctxError
-from agentctx.sqlite import driver
-from agentctx.sqlite.copy import check_pages
-from agentctx.sqlite.driver import Connection, Error, open_connection
-from agentctx.sqlite.migrate import load_migrations, migrate
+from agentctx.storage.file import driver
+from agentctx.storage.file.copy import check_pages
+from agentctx.storage.file.driver import Connection, Error, open_connection
+from agentctx.storage.file.migrate import load_migrations, migrate
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Census, SpaceState
 from agentctx.storage.sqlite.search.keyword_search import Statistics

@@ -36,7 +36,7 @@ batch_wait_ms = 20
 sweep_interval_s = 0.1
 """
 NORMAL = (
-    "from agentctx.sqlite import driver;"
+    "from agentctx.storage.file import driver;"
     "driver._WRITER_PRAGMAS = tuple(p.replace('=FULL', '=NORMAL') for p in driver._WRITER_PRAGMAS);"
     "from agentctx.cli import main; main()"
 )

@@ -20,19 +20,20 @@ from unittest.mock import patch
 from structlog.testing import capture_logs
 
 from agentctx.config.embedding import EmbeddingSettings, QueueSettings
-from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
-from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.embedding_providers.registry import create_provider
-from agentctx.embedding_providers.remote import wire_format
-from agentctx.embedding_queue import call, diagnosis
-from agentctx.embedding_queue.retry import MOST_TRIES, RetryVerdict
-from agentctx.embedding_queue.space_keeper import SpaceKeeper
-from agentctx.embedding_queue.timing import Alarm
-from agentctx.embedding_queue.worker import EmbeddingQueue
-from agentctx.sqlite.driver import Connection
+from agentctx.embedding.providers.base import EmbeddingProvider
+from agentctx.embedding.providers.fake import FakeProvider
+from agentctx.embedding.providers.registry import create_provider
+from agentctx.embedding.providers.remote import wire_format
+from agentctx.embedding.queue import call, diagnosis
+from agentctx.embedding.queue.retry import MOST_TRIES, RetryVerdict
+from agentctx.embedding.queue.space_keeper import SpaceKeeper
+from agentctx.embedding.queue.timing import Alarm
+from agentctx.embedding.queue.worker import EmbeddingQueue
+from agentctx.service.stores.base import EntryStore, SaveContext
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.stores.base import EntryStore, SaveContext
+from agentctx.storage.vectors import Vectors
 from agentctx_testing.fake_provider.faults import KINDS, Hint, HttpFault
 from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 from tests.durability.provider_vectors import Judge, look

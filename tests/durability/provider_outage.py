@@ -17,22 +17,22 @@ from unittest.mock import patch
 from structlog.testing import capture_logs
 
 from agentctx.config.embedding import QueueSettings
-from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
-from agentctx.embedding_queue.space_keeper import SpaceKeeper
-from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.embedding.providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
+from agentctx.embedding.queue.space_keeper import SpaceKeeper
+from agentctx.embedding.queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, Disposition
+from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
-from agentctx.stores.base import EntryStore, SaveContext
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.simulation import MUTANTS, Mutate
 from tests.durability.suite import Outcome, all_noticed
 from tests.durability.words import unfound_in
-from tests.embedding_queue.manual_timer import ManualTimer
+from tests.embedding.queue.manual_timer import ManualTimer
 
 HOURS = 24
 HOUR_MS = 3_600_000

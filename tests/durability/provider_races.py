@@ -14,18 +14,18 @@ from structlog.testing import capture_logs
 
 from agentctx.config.embedding import QueueSettings
 from agentctx.config.schema import CollectionSettings
-from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider
-from agentctx.embedding_queue.space_keeper import SpaceKeeper
-from agentctx.embedding_queue.timing import LoopTimer
-from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.embedding.providers.fake import DEFAULT_DIMENSION, FakeProvider
+from agentctx.embedding.queue.space_keeper import SpaceKeeper
+from agentctx.embedding.queue.timing import LoopTimer
+from agentctx.embedding.queue.worker import EmbeddingQueue
 from agentctx.errors import NotFound
+from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.queue import jobs
-from agentctx.stores.base import EntryStore, SaveContext
+from agentctx.storage.vectors import Vectors
 from agentctx.times import wall_clock
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.suite import Outcome, all_noticed

@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import embedding_text
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.vectors import Vectors
 
 Embed: TypeAlias = Callable[[list[str]], Awaitable[Vectors]]
 """The provider's vectors when nothing fails."""

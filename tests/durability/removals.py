@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from agentctx.errors import AgentctxError
-from agentctx.sqlite.driver import open_connection
+from agentctx.storage.file.driver import open_connection
 from agentctx.storage.offline import DATABASE_NAME
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect

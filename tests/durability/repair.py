@@ -15,7 +15,7 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 from agentctx.errors import AgentctxError
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.backup.salvage import ENDING
 from agentctx.storage.sqlite.engine import SqliteStorage

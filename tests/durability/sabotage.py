@@ -36,7 +36,7 @@ def replace(owner: Any, name: str, broken: Any) -> None:
 
 def acknowledge_before_commit() -> None:
     """Commit a write only when the next one arrives, after answering."""
-    from agentctx.sqlite import commit
+    from agentctx.storage.file import commit
 
     def commit_later(connection: Any, functions: Sequence[Any]) -> Any:
         if connection.in_transaction:
@@ -75,7 +75,7 @@ def forget_half() -> None:
 
 def rank_the_pending_last() -> None:
     """Rank what has no vector yet behind everything that has one."""
-    from agentctx.rag import fuse, unmeasured
+    from agentctx.service.rag import fuse, unmeasured
 
     whole = fuse.nearness
 
@@ -102,8 +102,8 @@ def leave_deleted_text() -> None:
 
 def hang_the_provider() -> None:
     """Never return batches from the provider; questions are answered."""
-    from agentctx.embedding_providers.canary import CANARY
-    from agentctx.embedding_providers.fake import FakeProvider
+    from agentctx.embedding.providers.canary import CANARY
+    from agentctx.embedding.providers.fake import FakeProvider
 
     embed = FakeProvider.embed
 
@@ -128,14 +128,14 @@ def lock_nothing() -> None:
 
 def never_look_at_the_files() -> None:
     """Keep removed files open and write to them."""
-    from agentctx.sqlite.open_files import FilesAtPath, FileStatus, OpenFiles
+    from agentctx.storage.file.open_files import FilesAtPath, FileStatus, OpenFiles
 
     replace(OpenFiles, "facts", lambda _: FilesAtPath(FileStatus.OURS))
 
 
 def forget_the_queue_at_the_end() -> None:
     """Discard unfinished work at a stop."""
-    from agentctx.embedding_queue.worker import EmbeddingQueue
+    from agentctx.embedding.queue.worker import EmbeddingQueue
 
     async def throw_away(queue: Any) -> None:
         await queue._storage.db.writer.run(lambda connection: connection.execute("DELETE FROM jobs"))
@@ -147,7 +147,7 @@ def forget_the_queue_at_the_end() -> None:
 def fail_in_company() -> None:
     """Fail concurrent writers with a locked database."""
     from agentctx.errors import StorageFailed
-    from agentctx.sqlite import commit
+    from agentctx.storage.file import commit
 
     commit_group = commit.commit_group
 
@@ -177,8 +177,8 @@ def keep_every_request() -> None:
 def ask_with_the_first_model() -> None:
     """Embed questions with the configured model, whichever space is searched."""
     from agentctx.daemon import build
-    from agentctx.embedding_providers.fake import FakeProvider
-    from agentctx.rag.retrieval import Serving
+    from agentctx.embedding.providers.fake import FakeProvider
+    from agentctx.service.rag.retrieval import Serving
 
     first = FakeProvider(model="old")
 
@@ -192,7 +192,7 @@ def back_up_the_past() -> None:
     """Make a sound first backup, and copy it for every later one."""
     import shutil
 
-    from agentctx.sqlite.copy import Copied, keep_copy
+    from agentctx.storage.file.copy import Copied, keep_copy
     from agentctx.storage.sqlite.backup import backup_file
 
     first: list[tuple[Path, Copied]] = []
@@ -299,8 +299,8 @@ def forget_idempotency_keys_on_postgresql() -> None:
 
 def log_what_is_embedded() -> None:
     """Log each call of the model."""
-    from agentctx.embedding_providers.canary import CANARY
-    from agentctx.embedding_providers.fake import FakeProvider
+    from agentctx.embedding.providers.canary import CANARY
+    from agentctx.embedding.providers.fake import FakeProvider
 
     embed = FakeProvider.embed
 

@@ -18,14 +18,14 @@ from unittest.mock import patch
 
 from structlog.testing import capture_logs
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_queue import diagnosis, retry
-from agentctx.embedding_queue.breaker import Cooling
-from agentctx.embedding_queue.retry import Postponed, RetryVerdict
+from agentctx.embedding.queue import diagnosis, retry
+from agentctx.embedding.queue.breaker import Cooling
+from agentctx.embedding.queue.retry import Postponed, RetryVerdict
 from agentctx.errors import Disposition, ProviderFailed
+from agentctx.storage.vectors import Vectors
 from tests.durability.suite import Outcome, all_noticed
-from tests.embedding_queue.manual_timer import START
-from tests.embedding_queue.test_simulation import World
+from tests.embedding.queue.manual_timer import START
+from tests.embedding.queue.test_simulation import World
 
 MS_PER_HOUR = 3_600_000
 STEPS = 15

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentctx.embedding_providers.fake import FakeFault, FakeProvider
+from agentctx.embedding.providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition
 from agentctx_testing.drafts import ManualClock, assert_sound
 from tests.running_core import ME, embedded, running_core, save

@@ -12,7 +12,7 @@ import pytest
 
 from agentctx import Client
 from agentctx.errors import StorageFull
-from agentctx.sqlite.reserve import Reserve
+from agentctx.storage.file.reserve import Reserve
 from tests.durability.disk import faults
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect

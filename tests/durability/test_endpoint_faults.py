@@ -18,18 +18,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.base import Vectors, check_reply
-from agentctx.embedding_providers.fake import FakeCall, FakeProvider
-from agentctx.embedding_providers.remote.http import refusal
-from agentctx.embedding_queue.lane import Lane
-from agentctx.embedding_queue.timing import sleep
+from agentctx.embedding.providers.base import check_reply
+from agentctx.embedding.providers.fake import FakeCall, FakeProvider
+from agentctx.embedding.providers.remote.http import refusal
+from agentctx.embedding.queue.lane import Lane
+from agentctx.embedding.queue.timing import sleep
 from agentctx.errors import ProviderFailed
-from agentctx.rag.calibrator import Calibrator
+from agentctx.service.rag.calibrator import Calibrator
+from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Space
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.stores.base import EntryStore, SaveContext
+from agentctx.storage.vectors import Vectors
 from tests.amount import some
 from tests.durability.provider_outage import PatientTimer, WatchedStorage
 

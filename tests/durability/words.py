@@ -9,14 +9,14 @@ from dataclasses import replace
 from itertools import islice
 from unittest.mock import patch
 
-from agentctx.rag.finding import SearchInput
-from agentctx.rag.question import Question
-from agentctx.rag.retrieval import Retrieval, Serving
-from agentctx.rag.service import RAGService
-from agentctx.rag.word_match import QuestionWords
+from agentctx.service.rag.finding import SearchInput
+from agentctx.service.rag.question import Question
+from agentctx.service.rag.retrieval import Retrieval, Serving
+from agentctx.service.rag.service import RAGService
+from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.base import Storage
 from agentctx.storage.search import Filter
-from agentctx.wire.names import DEFAULT_NAMESPACE
+from agentctx.wire.protocol import DEFAULT_NAMESPACE
 
 PAGE = 1_000
 SOUGHT = 5

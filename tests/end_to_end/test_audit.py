@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.app import run
-from agentctx.sqlite.driver import open_connection
+from agentctx.storage.file.driver import open_connection
 from tests.end_to_end.daemon_process import DaemonProcess
 
 OFF = '[embedding]\nprovider = "none"\n'

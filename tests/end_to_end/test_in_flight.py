@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.embedding_providers.fake import FakeFault, FakeProvider
+from agentctx.embedding.providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, NotFound
 from agentctx_testing.drafts import assert_sound
 from tests.running_core import ME, embedded, running_core, save

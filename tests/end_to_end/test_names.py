@@ -12,8 +12,8 @@ import pytest
 
 from agentctx.client.sync_client import Client
 from agentctx.errors import InvalidInput
+from tests.agents.conftest import WITHOUT_MODEL
 from tests.end_to_end.daemon_process import DaemonProcess
-from tests.mcp.conftest import WITHOUT_MODEL
 
 pytestmark = pytest.mark.process
 NFC, NFD = "caf\u00e9 hours", "cafe\u0301\u00a0hours\u200b "

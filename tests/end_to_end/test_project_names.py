@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.agents.bridge_process import BridgeProcess, stripped_environment
+from tests.agents.conftest import WITHOUT_MODEL
 from tests.amount import some
 from tests.end_to_end.daemon_process import DaemonProcess
-from tests.mcp.bridge_process import BridgeProcess, stripped_environment
-from tests.mcp.conftest import WITHOUT_MODEL
 
 pytestmark = pytest.mark.process
 

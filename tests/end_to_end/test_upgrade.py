@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agentctx.sqlite.migrate import check_schema, load_migrations
+from agentctx.storage.file.migrate import check_schema, load_migrations
 from agentctx.storage.sqlite.entries.copying import SqliteFileSource
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.fixtures.answers import daemon_answers, stored_rows
@@ -20,7 +20,7 @@ KEEPS_ALL = "[injection]\nreceipts_days = 36500\n[audit]\ndays = 36500\n"
 
 COME_FROM_THE_FUTURE = """
 import os, sys
-from agentctx.sqlite.driver import open_connection
+from agentctx.storage.file.driver import open_connection
 connection = open_connection(sys.argv[1])
 connection.execute("INSERT INTO schema_migrations VALUES (99, 'future', 'x', 0)")
 os._exit(0)  # no checkpoint: what was written stays in the WAL

@@ -8,15 +8,7 @@ from typing import Unpack
 
 from agentctx.client.options import ListOptions
 from agentctx.errors import AgentctxError, NotFound
-from agentctx.wire import (
-    EntryView,
-    FileMark,
-    FileState,
-    ForgetReply,
-    MarkFilesReply,
-    SaveRequest,
-    SaveResult,
-)
+from agentctx.wire import EntryView, FileMark, FileState, ForgetReply, MarkFilesReply, SaveRequest, SaveResult
 
 
 class Memory:

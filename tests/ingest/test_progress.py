@@ -3,11 +3,7 @@ import re
 
 import pytest
 
-from agentctx.ingest.progress import (
-    BarProgress,
-    IngestProgress,
-    choose_progress,
-)
+from agentctx.ingest.progress import BarProgress, IngestProgress, choose_progress
 from tests.cli.terminal import Terminal
 
 

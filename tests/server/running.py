@@ -19,18 +19,18 @@ from typing import Any, cast, get_type_hints
 import httpx
 from starlette.types import ASGIApp
 
-from agentctx.access.control import AccessControl
-from agentctx.access.quotas import Quotas
 from agentctx.config.schema import LimitSettings, ServerSettings, Settings
 from agentctx.server.app import Application, create_app
 from agentctx.server.http_server import HttpServer
 from agentctx.server.routes import Services
+from agentctx.service.access.control import AccessControl
 from agentctx.service.audit import AuditTrail
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Peer
 from agentctx.service.guard import Guard
 from agentctx.service.guard_rules import AccessContext
-from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.storage.quotas import Quotas
+from agentctx.telemetry import NO_TELEMETRY, Telemetry
 from tests.server.recording import RecordingService
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

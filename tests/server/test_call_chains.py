@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 
 from agentctx.config.schema import Settings
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.server.app import create_app
-from agentctx.sqlite.driver import open_connection
-from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.writer import Writer
-from tests.access.peers import access_control, client_of, grant
+from agentctx.storage.file.driver import open_connection
+from agentctx.storage.file.readers import Readers
+from agentctx.storage.file.writer import Writer
 from tests.running_core import ME, embedded, running_core
+from tests.service.access.peers import access_control, client_of, grant
 
 MAX_CALLS = 8
-CARRIER = "agentctx.sqlite."
+CARRIER = "agentctx.storage.file."
 """Runs functions in a connection's thread: `Writer.run` and `Readers.run` count as one call each."""
 
 
@@ -94,7 +94,7 @@ async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
         connection.set_trace_callback(chains.record)
         return connection
 
-    monkeypatch.setattr("agentctx.sqlite.connection_thread.open_connection", open_traced)
+    monkeypatch.setattr("agentctx.storage.file.connection_thread.open_connection", open_traced)
     monkeypatch.setattr(Writer, "run", chains.trace_run(Writer.run))
     monkeypatch.setattr(Readers, "run", chains.trace_run(Readers.run))
     loop = asyncio.get_running_loop()

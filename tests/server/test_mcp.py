@@ -11,9 +11,15 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from agentctx.mcp.protocol import HEADER_MISMATCH, INVALID_PARAMS, MAX_BATCH, METHOD_NOT_FOUND, PARSE_ERROR
+from agentctx.agents.mcp.protocol import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    MAX_BATCH,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+)
 from agentctx.server.mcp import McpEndpoint
-from tests.proxy.running_proxy import RunningProxy, running_proxy
+from tests.llm.proxy.running_proxy import RunningProxy, running_proxy
 
 META: Final = "io.modelcontextprotocol/"
 MODERN: Final = {

@@ -12,16 +12,16 @@ from typing import Any
 import httpx
 import pytest
 
-from agentctx.access.quotas import Quotas, Usage
 from agentctx.config.access import QuotaSettings
 from agentctx.server.quota_gate import CACHED_S, QuotaGate
 from agentctx.service.base import Peer
 from agentctx.service.guard_rules import AccessContext
+from agentctx.storage.quotas import Quotas, Usage
 from agentctx.wire import EditRequest, OutcomeRequest
-from tests.access.peers import PEERS, access_control, client_of
 from tests.running_core import ME, running_core, save
 from tests.server.recording import RecordingService
 from tests.server.running import nothing, parse_reply, read_reply, read_to_end, recorded_app, running
+from tests.service.access.peers import PEERS, access_control, client_of
 
 ENTRY = {"collection": "knowledge", "key": "k", "content": "text"}
 MIB = 1024 * 1024

@@ -13,12 +13,12 @@ from structlog.testing import capture_logs
 
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
-from tests.access.peers import access_control
 from tests.amount import some
-from tests.redaction.secrets import KINDS, planted
 from tests.running_core import running_core
 from tests.server.planting import Request, requests_with
 from tests.server.running import Running, running
+from tests.service.access.peers import access_control
+from tests.text.redaction.secrets import KINDS, planted
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

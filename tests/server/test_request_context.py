@@ -6,8 +6,8 @@ from structlog.testing import capture_logs
 
 from agentctx import __version__
 from agentctx.errors import NotFound
-from agentctx.telemetry.metrics import REQUESTS
-from agentctx.telemetry.recorder import Recorder
+from agentctx.service.telemetry.metrics import REQUESTS
+from agentctx.service.telemetry.recorder import Recorder
 from tests.server.recording import RecordingService
 from tests.server.running import parse_reply, recorded_app, running
 

@@ -18,7 +18,7 @@ from agentctx.server.routes import Services, operation_routes
 from agentctx.server.strict_json import decode
 from agentctx.server.strict_route import StrictRoute
 from agentctx.service.operations import operation_of
-from agentctx.telemetry.base import NO_TELEMETRY
+from agentctx.telemetry import NO_TELEMETRY
 
 DECLARED = Services(**get_type_hints(Services)).operations()
 ROUTES = list(operation_routes(DECLARED, LimitSettings(), NO_TELEMETRY))

@@ -24,8 +24,8 @@ from agentctx.wire import (
     ExplainRequest,
     SearchRequest,
 )
-from tests.access.peers import access_control, grant
 from tests.running_core import ME, guarded, running_core, save
+from tests.service.access.peers import access_control, grant
 
 GUEST = Peer(pid=1, uid=54_321, gid=54_321)
 

@@ -8,16 +8,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.errors import AccessDenied, InvalidInput, StorageFailed
-from agentctx.service.backup import (
-    LONGEST_SLEEP_S,
-    RETRY_MS,
-    last_exists,
-    next_due,
-    remove_superseded,
-)
+from agentctx.service.backup import LONGEST_SLEEP_S, RETRY_MS, last_exists, next_due, remove_superseded
 from agentctx.service.base import Peer
-from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import BackupRecord, read_record, scheduled_name
+from agentctx.storage.file.writer import Writer
 from agentctx.storage.sqlite.backup.backup_file import read_backup
 from agentctx.wire import BackupRequest
 from tests.running_core import ME, running_core, save

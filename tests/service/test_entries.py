@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import (
     AgentctxError,
     IdempotencyKeyReused,

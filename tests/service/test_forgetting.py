@@ -14,7 +14,7 @@ import pytest
 
 from agentctx.config.schema import BackupSettings
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import Forgotten, InvalidInput, NotFound, StorageFailed
 from agentctx.service.forgetting import BackupCopies, backup_copies
 from agentctx.storage.audit import AuditQuery

@@ -11,7 +11,7 @@ from types import FrameType
 
 from agentctx.daemon.build import Core
 from agentctx.wire import ContextRequest, SearchRequest
-from tests.embedding_queue.scripted_provider import ScriptedProvider
+from tests.embedding.queue.scripted_provider import ScriptedProvider
 from tests.running_core import ME, running_core, save
 
 FAR_OFF = 2**60

@@ -16,8 +16,8 @@ from agentctx.server.app import create_app
 from agentctx.service.base import Peer
 from agentctx.wire import ContextRequest
 from agentctx_testing.drafts import ManualClock
-from tests.access.peers import access_control, client_of, grant
 from tests.running_core import running_core, save, sqlite_of
+from tests.service.access.peers import access_control, client_of, grant
 
 ME, OTHER = Peer(pid=1, uid=8_001, gid=8_001), Peer(pid=1, uid=8_002, gid=8_002)
 MISSING = "01900000-0000-7000-8000-000000000007"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx_testing.drafts import ManualClock
 from tests.amount import IS_WHOLE
 from tests.running_core import running_core

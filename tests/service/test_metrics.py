@@ -9,17 +9,17 @@ import pytest
 
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.fake import FakeFault, FakeProvider
+from agentctx.embedding.providers.fake import FakeFault, FakeProvider
 from agentctx.errors import AgentctxError, Disposition
 from agentctx.server.app import create_app
 from agentctx.service.metrics import file_sizes
-from agentctx.telemetry import metrics
+from agentctx.service.telemetry import metrics
 from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest, SearchRequest
 from agentctx_testing.drafts import ManualClock
-from tests.access.peers import access_control
 from tests.running_core import ME, embedded, running_core, save
 from tests.server.running import running
-from tests.telemetry.scraped import Scraped, family_types, scraped
+from tests.service.access.peers import access_control
+from tests.service.telemetry.scraped import Scraped, family_types, scraped
 
 TEXT = "zanzibar quixotic falcon"
 

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.service.prover import (
     FIRST_PROOF_S,
     LONGEST_REST_S,
@@ -19,15 +19,15 @@ from agentctx.service.prover import (
     PROOF_EVERY_S,
     rest_s,
 )
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.vec0 import BLOCK_SIZE
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.vec0 import BLOCK_SIZE
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.vectors.slots import VECTORS_PER_STEP
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import embedded, running_core, save
-from tests.telemetry.scraped import Scraped, scraped
+from tests.service.telemetry.scraped import Scraped, scraped
 
 NAMES = (
     "agentctx_invariant_violations",

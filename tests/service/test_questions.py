@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from agentctx.access.control import AccessControl
 from agentctx.config.access import AccessSettings
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import AccessDenied, InvalidInput
-from agentctx.rag.render import parse
+from agentctx.service.access.control import AccessControl
 from agentctx.service.base import Peer
+from agentctx.service.rag.render import parse
+from agentctx.storage.vectors import Vectors
 from agentctx.wire import ContextRequest, ExplainRequest, SearchRequest
 from tests.running_core import ME, embedded, guarded, running_core, save
 

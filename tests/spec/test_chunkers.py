@@ -7,7 +7,8 @@ import logging
 
 import pytest
 
-from agentctx.chunking import (
+from agentctx.errors import InvalidInput
+from agentctx.text.chunking import (
     Chunker,
     ChunkerPositionAdapter,
     Document,
@@ -17,7 +18,6 @@ from agentctx.chunking import (
     generate_pa_chunk_id,
     is_position_aware_chunker,
 )
-from agentctx.errors import InvalidInput
 
 TEXT = "First paragraph, with a few words.\n\nSecond one. It has two sentences.\n" * 45
 DOCUMENT = Document("doc.md", TEXT)

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentctx.chunking import Document, PositionAwareChunk, RecursiveCharacterChunker
-from agentctx.embedding_providers.base import Embedder
-from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.embedding_providers.openai_embedder import OpenAIEmbedder
+from agentctx.embedding.providers.base import Embedder
+from agentctx.embedding.providers.fake import FakeProvider
+from agentctx.embedding.providers.openai_embedder import OpenAIEmbedder
+from agentctx.embedding.rerankers.base import Reranker
+from agentctx.embedding.rerankers.cohere import CohereReranker
+from agentctx.embedding.vector_stores.base import VectorStore
+from agentctx.embedding.vector_stores.chroma import ChromaVectorStore
+from agentctx.embedding.vector_stores.memory import InMemoryVectorStore
 from agentctx.errors import ConfigInvalid
-from agentctx.rerankers.base import Reranker
-from agentctx.rerankers.cohere import CohereReranker
-from agentctx.vector_stores.base import VectorStore
-from agentctx.vector_stores.chroma import ChromaVectorStore
-from agentctx.vector_stores.memory import InMemoryVectorStore
+from agentctx.text.chunking import Document, PositionAwareChunk, RecursiveCharacterChunker
 from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 
 CHUNKS = [
@@ -151,7 +151,7 @@ async def test_in_memory_vector_store_implementation__cosine_similarity_ranking(
 def test_in_memory_vector_store_implementation__works_without_external_dependencies() -> None:
     printed = blocked(
         "chromadb",
-        "from agentctx.vector_stores.memory import InMemoryVectorStore; print(InMemoryVectorStore().name)",
+        "from agentctx.embedding.vector_stores import memory; print(memory.InMemoryVectorStore().name)",
     )
     assert printed.strip() == InMemoryVectorStore().name
 
@@ -200,7 +200,7 @@ async def test_chroma_vector_store_implementation(tmp_path: Path) -> None:
         assert [hit.id for hit in await store.search([0, 1])] == ["b", "a"]
     finally:
         await opened.aclose()
-    printed = blocked("chromadb", "import agentctx.vector_stores.chroma; print('imported')")
+    printed = blocked("chromadb", "import agentctx.embedding.vector_stores.chroma; print('imported')")
     assert printed.strip() == "imported"
 
 
@@ -220,7 +220,7 @@ async def test_chroma_vector_store_implementation__positions_preserved_through_s
 
 
 def test_cohere_reranker_implementation() -> None:
-    printed = blocked("cohere", "import agentctx.rerankers.cohere; print('imported')")
+    printed = blocked("cohere", "import agentctx.embedding.rerankers.cohere; print('imported')")
     assert printed.strip() == "imported"
 
 

@@ -10,31 +10,31 @@ import numpy as np
 import pytest
 
 from agentctx import ContextAwareModelAdapter
-from agentctx.chunking import PositionAwareChunk
 from agentctx.config.embedding import EmbeddingSettings, QueueSettings, RagSettings
 from agentctx.config.load import load_settings
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.doctor.catalog import CHECK_IDS
-from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.embedding_providers.registry import create_provider
-from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.embedding.providers.fake import FakeProvider
+from agentctx.embedding.providers.registry import create_provider
+from agentctx.embedding.queue.worker import EmbeddingQueue
+from agentctx.embedding.vector_stores.base import VectorRecord
+from agentctx.embedding.vector_stores.sqlite_vec import SqliteVecStore
 from agentctx.errors import UnknownProvider
-from agentctx.model_adapters.base import FunctionModelAdapter
-from agentctx.model_adapters.context_source import ServiceContextSource
-from agentctx.rag.question import Question
-from agentctx.rag.retrieval import Serving
-from agentctx.rag.service import RAGService
+from agentctx.llm.base import FunctionModelAdapter
+from agentctx.llm.context_source import ServiceContextSource
+from agentctx.service.rag.question import Question
+from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.service import RAGService
+from agentctx.service.stores.by_kind import KnowledgeStore, LearningStore, MemoryStore
 from agentctx.storage.records import Job
 from agentctx.storage.search import Filter
-from agentctx.stores.by_kind import KnowledgeStore, LearningStore, MemoryStore
+from agentctx.storage.vectors import Vectors
+from agentctx.text.chunking import PositionAwareChunk
 from agentctx.times import wall_clock
-from agentctx.vector_stores.base import VectorRecord
-from agentctx.vector_stores.sqlite_vec import SqliteVecStore
 from agentctx_testing.fake_provider.serving import running
-from tests.embedding_queue.memory_jobs import MemoryJobs
-from tests.embedding_queue.scripted_provider import ScriptedProvider
+from tests.embedding.queue.memory_jobs import MemoryJobs
+from tests.embedding.queue.scripted_provider import ScriptedProvider
 from tests.running_core import ME, embedded, running_core, save
 
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from agentctx.sqlite import driver
+from agentctx.storage.file import driver
 from agentctx.storage.sqlite.backup import restore
-from tests.sqlite.row_digest import row_digest
+from tests.storage.file.row_digest import row_digest
 
 STRIDE = 3
 """Every third step is one; each costs a quarter of a second."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.file.driver import Connection, open_connection
 
 _JOB = """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
           SELECT ?, MIN(id), x'00', 'pending', 0, 0, 0, 0 FROM spaces"""

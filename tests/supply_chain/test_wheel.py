@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.embedding_providers.embedded.weights import TOKENIZER
+from agentctx.embedding.providers.embedded.weights import TOKENIZER
 from hatch_build import commit_of
 
 ROOT = Path(__file__).parents[2]
@@ -155,7 +155,7 @@ def test_the_wheel_contains_the_daemons_data_files(wheel: Path) -> None:
 
 def test_the_wheel_contains_the_model_without_its_build_tools(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
-    data = "agentctx/embedding_providers/embedded/data"
+    data = "agentctx/embedding/providers/embedded/data"
     model = archive.read(f"{data}/model.onnx")
     assert archive.read(f"{data}/model.onnx.sha256").decode().strip() == hashlib.sha256(model).hexdigest()
     assert hashlib.sha256(archive.read(f"{data}/tokenizer.json")).hexdigest() == TOKENIZER.sha256

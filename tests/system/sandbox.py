@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from agentctx.host.unit_files import Program, no_network_path, system_files
+from agentctx.daemon.host.unit_files import Program, no_network_path, system_files
 from tests.system.unit_filter import Options, filters, options
 
 _LIMITS: Final = {"LimitNOFILE": resource.RLIMIT_NOFILE, "LimitCORE": resource.RLIMIT_CORE}

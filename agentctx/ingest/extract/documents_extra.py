@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agentctx.extras import install_hint
+from agentctx.config.extras import install_hint
 from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 
 # Warning filters are global to the process; two threads must not restore each other's.

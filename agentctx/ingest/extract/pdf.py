@@ -6,7 +6,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any
 
-from agentctx.extras import install_hint
+from agentctx.config.extras import install_hint
 from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TextBuilder, TimedBytes
 from agentctx.ingest.extract.documents_extra import documents_library

@@ -13,8 +13,8 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from agentctx.errors import StorageCorrupt
-from agentctx.sqlite.driver import Connection
 from agentctx.storage import chunk_texts
+from agentctx.storage.file.driver import Connection
 
 HEAD: Final = (
     "id",

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import READ_TIMEOUT_S, Readers
-from agentctx.sqlite.writer import Writer
 from agentctx.storage.faults import Faults
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
+from agentctx.storage.file.writer import Writer
 from agentctx.storage.offline import MEBIBYTE
 from agentctx.storage.sqlite.upkeep.tidying import Tidying
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB, VectorCopies

@@ -11,15 +11,15 @@ from typing import Final
 
 import structlog
 
-from agentctx.access.quotas import Usage
 from agentctx.errors import StorageCorrupt, StorageFailed
-from agentctx.sqlite import driver, migrate
-from agentctx.sqlite.connection_thread import ConnectionThread
-from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.reserve import Reserve
-from agentctx.sqlite.writer import Writer
 from agentctx.storage.base import Storage
+from agentctx.storage.file import driver, migrate
+from agentctx.storage.file.connection_thread import ConnectionThread
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.readers import Readers
+from agentctx.storage.file.reserve import Reserve
+from agentctx.storage.file.writer import Writer
+from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
@@ -45,7 +45,7 @@ from agentctx.storage.sqlite.vectors.slots import SqliteSlots
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB
 from agentctx.storage.upkeep import DamagedRows
 from agentctx.storage.versions import MAX_VERSIONS
-from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.telemetry import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock, wall_clock
 
 LOOK_TIMEOUT_S: Final = 20.0

@@ -9,8 +9,8 @@ import json
 import secrets
 from typing import Final
 
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import HASH_BYTES, Head
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.upkeep import DamagedRows
 
 SECRET: Final = "secret"  # noqa: S105 - the name of a row

@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
 from agentctx.errors import DriverUnsuitable
-from agentctx.sqlite import migrate
-from agentctx.sqlite.driver import (
+from agentctx.storage.backups import Backup, Restored
+from agentctx.storage.file import migrate
+from agentctx.storage.file.driver import (
     FIXED_SINCE,
     Connection,
     driver_name,
@@ -18,9 +19,8 @@ from agentctx.sqlite.driver import (
     open_connection,
     sqlite_version,
 )
-from agentctx.sqlite.rescue import RESCUED
-from agentctx.sqlite.reserve import RESERVE_NAME, Reserve, ReserveState
-from agentctx.storage.backups import Backup, Restored
+from agentctx.storage.file.rescue import RESCUED
+from agentctx.storage.file.reserve import RESERVE_NAME, Reserve, ReserveState
 from agentctx.storage.offline import FileSizes
 from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup

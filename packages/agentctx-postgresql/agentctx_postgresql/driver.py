@@ -12,15 +12,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
-from agentctx.bounded_files import read_bounded
+from agentctx.config.bounded_files import read_bounded
 from agentctx.config.schema import StorageSettings
-from agentctx.errors import (
-    AgentctxError,
-    ConfigInvalid,
-    StorageCorrupt,
-    StorageFailed,
-    StorageFull,
-)
+from agentctx.errors import AgentctxError, ConfigInvalid, StorageCorrupt, StorageFailed, StorageFull
 from agentctx_postgresql.hosts import WRITABLE, HostFinder, each_host, tcp_host
 
 Connection: TypeAlias = Any

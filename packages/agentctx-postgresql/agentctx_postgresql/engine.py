@@ -8,15 +8,15 @@ from typing import Final
 
 import structlog
 
-from agentctx.access.quotas import Usage
 from agentctx.config.schema import displayed_url
 from agentctx.errors import StorageFailed
 from agentctx.storage.backups import Backup
 from agentctx.storage.base import ServerSchema, Storage
+from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.times import Clock, wall_clock
-from agentctx.wording import counted
+from agentctx.wire.wording import counted
 from agentctx_postgresql import installation, migrate
 from agentctx_postgresql.audit.engine import PostgresqlAudit
 from agentctx_postgresql.audit.injections import PostgresqlInjections

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.errors import DriverUnsuitable, SchemaTooNew, SchemaTooOld, StorageFailed
-from agentctx.wording import counted
+from agentctx.wire.wording import counted
 from agentctx_postgresql.driver import Connection
 
 OLDEST_SERVER: Final = 15

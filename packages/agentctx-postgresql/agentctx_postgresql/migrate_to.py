@@ -18,11 +18,11 @@ from agentctx.cli.migrate import SERVER, pending_migrations
 from agentctx.cli.output import logs_to_stderr
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import DaemonPaths
+from agentctx.daemon.host.lock import Lock, acquire_lock, data_lock_path
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound
-from agentctx.host.lock import Lock, acquire_lock, data_lock_path
-from agentctx.sqlite.migrate import usable_schema
 from agentctx.storage.base import Storage
 from agentctx.storage.copying import CopySource
+from agentctx.storage.file.migrate import usable_schema
 from agentctx.storage.opening import open_storage, server_of
 from agentctx.storage.sqlite.entries.copying import SqliteFileSource
 from agentctx.times import wall_clock

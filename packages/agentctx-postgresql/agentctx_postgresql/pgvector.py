@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.vectors import Vectors
 from agentctx_postgresql import driver
 from agentctx_postgresql.driver import Connection
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from agentctx.chunking.base import Span
-from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Draft, Saved, Space
 from agentctx.storage.search import ChunksWithTurns, Filter, Steps, WithTurns
+from agentctx.storage.vectors import Vectors
+from agentctx.text.chunking.base import Span
 
 START_MS = 1_790_000_000_000
 ALL = Filter(namespace="default")

@@ -8,7 +8,7 @@ import zlib
 import pytest
 from pypdf.errors import DependencyError
 
-from agentctx.extras import install_hint
+from agentctx.config.extras import install_hint
 from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.pdf import extract_pdf
 from tests.ingest.extract import samples

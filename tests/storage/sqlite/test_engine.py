@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import StorageClosed, StorageFull
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries.rows import SELECT_CHUNKS
 from agentctx.storage.sqlite.search.filters import entry_condition
@@ -39,7 +39,7 @@ async def test_everything_survives_a_restart(tmp_path: Path, clock: ManualClock)
 
 CRASHES = """
 import os, sys
-from agentctx.sqlite.driver import open_connection
+from agentctx.storage.file.driver import open_connection
 connection = open_connection(sys.argv[1])
 connection.execute("INSERT INTO installation VALUES ('more', zeroblob(2000000))")
 os._exit(0)

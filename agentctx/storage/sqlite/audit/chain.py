@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentctx.errors import StorageFailed
-from agentctx.sqlite.driver import Connection, Error, open_connection, translated
-from agentctx.sqlite.migrate import usable_schema
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import AuditedChange, AuditQuery, AuditRow, ChainVerdict, Event, Head
 from agentctx.storage.backups import Backup
+from agentctx.storage.file.driver import Connection, Error, open_connection, translated
+from agentctx.storage.file.migrate import usable_schema
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
-from agentctx.sqlite import connection_thread, migrate
-from agentctx.sqlite.copy import CopyPace, check_pages, copy_pages, discard_copy, file_digest, keep_copy
-from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage.backups import Backup
+from agentctx.storage.file import connection_thread, migrate
+from agentctx.storage.file.copy import CopyPace, check_pages, copy_pages, discard_copy, file_digest, keep_copy
+from agentctx.storage.file.driver import Connection, Error, open_connection, translated
 from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.search import residue
 

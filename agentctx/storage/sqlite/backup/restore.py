@@ -8,11 +8,11 @@ from itertools import chain, count
 from pathlib import Path
 
 from agentctx.errors import InvalidInput, StorageFailed
-from agentctx.host.private_files import give_to_owner_of_folder
-from agentctx.sqlite.copy import copy_file, copy_pages, keep_copy, sync_folder
-from agentctx.sqlite.driver import Error, open_connection, translated
-from agentctx.sqlite.migrate import load_migrations
 from agentctx.storage.backups import Restored
+from agentctx.storage.file.copy import copy_file, copy_pages, keep_copy, sync_folder
+from agentctx.storage.file.driver import Error, open_connection, translated
+from agentctx.storage.file.migrate import load_migrations
+from agentctx.storage.private_files import give_to_owner_of_folder
 from agentctx.storage.sqlite.backup.backup_file import is_one_file, read_backup
 from agentctx.storage.sqlite.upkeep.scrub import damaged_entries
 from agentctx.times import compact_time

@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentctx.sqlite.copy import check_pages, sync_folder
-from agentctx.sqlite.driver import Connection, Error, IntegrityError, open_connection, translated
-from agentctx.sqlite.migrate import find_foreign, migrate_database
-from agentctx.sqlite.readable import DamagedTable, is_damage
-from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.audit import Event
 from agentctx.storage.chunk_texts import Piece
+from agentctx.storage.file.copy import check_pages, sync_folder
+from agentctx.storage.file.driver import Connection, Error, IntegrityError, open_connection, translated
+from agentctx.storage.file.migrate import find_foreign, migrate_database
+from agentctx.storage.file.readable import DamagedTable, is_damage
+from agentctx.storage.file.vec0 import VectorRow
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries.rows import texts_of_version

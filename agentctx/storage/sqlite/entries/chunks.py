@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, text_hash
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Draft, Job
 from agentctx.storage.sqlite.entries.rows import texts_of_version
 from agentctx.storage.sqlite.search import word_index

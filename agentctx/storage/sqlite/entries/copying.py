@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from agentctx.errors import StorageCorrupt
-from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import Readers
 from agentctx.storage.copying import (
     MARK,
     NOTHING_COPIED,
@@ -27,6 +25,8 @@ from agentctx.storage.copying import (
     jobs_of,
     version_of,
 )
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.readers import Readers
 from agentctx.storage.records import Space
 from agentctx.storage.sqlite import checksums, installation
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentctx.errors import StorageCorrupt
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.entries import MAX_PAGE_CHARS
 from agentctx.storage.faults import Faults
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite.entries.rows import (
     CONTENT,

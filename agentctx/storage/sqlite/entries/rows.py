@@ -8,9 +8,9 @@ from dataclasses import fields
 from typing import Any
 
 from agentctx.errors import StorageCorrupt
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, stored_cues
 from agentctx.storage.faults import Faults
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
 

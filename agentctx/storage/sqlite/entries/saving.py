@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import EXPIRE, FORGET, Event
 from agentctx.storage.chunk_texts import content_hash
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.ids import first_id, new_id
 from agentctx.storage.records import (
     FORGOTTEN_DIGEST,

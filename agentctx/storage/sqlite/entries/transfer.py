@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.errors import Forgotten, StorageCorrupt
-from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.vec0 import for_lookups
 from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection, ImportOptions
 from agentctx.storage.faults import Faults
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.vec0 import for_lookups
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import lookup, saving

@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.chunk_texts import Piece, text_hash
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.vec0 import VectorRow
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
 from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
 from agentctx.storage.sqlite.entries.rows import CUE_BYTES, texts_of_version
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.vectors import Vectors
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.search import (
-    Filter,
-    NearestChunk,
-    ResolvedChunk,
-    Steps,
-    WordResults,
-)
+from agentctx.storage.search import Filter, NearestChunk, ResolvedChunk, Steps, WordResults
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.search import search, steps
 from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
+from agentctx.storage.vectors import Vectors
 
 T = TypeVar("T")
 

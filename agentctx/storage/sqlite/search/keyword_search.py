@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from agentctx.sqlite.driver import Connection
 from agentctx.storage import bm25
 from agentctx.storage.bm25 import Numbers, Postings
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter, TermCounts, WordHit
 from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.filters import Condition

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from agentctx.sqlite.copy import CopyPace
-from agentctx.sqlite.driver import Connection, hardening
+from agentctx.storage.file.copy import CopyPace
+from agentctx.storage.file.driver import Connection, hardening
 from agentctx.storage.sqlite.search import fts_pages, word_index
 
 KEYS_PER_STEP: Final = 2_000

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_chunk, stored_cues
 from agentctx.storage.faults import DAMAGED_VECTOR, Faults
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.location import LOOK_BACK, locate
 from agentctx.storage.search import (
     ChunksWithTurns,
@@ -40,6 +39,7 @@ from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, Measured, Spa
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
 from agentctx.storage.sqlite.vectors.vector_copy import Scored
 from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
+from agentctx.storage.vectors import Vectors
 
 FEW_CHUNKS = 256
 """For up to this many chunks, looking up their vectors beats a scan of the namespace (20 ids take 0.1 ms)."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.faults import Faults
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Distances, Nearest, Steps, Texts, WithTurns
 from agentctx.storage.sqlite.search import search
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import stored_cues
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter, RankingText, Turns
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.sqlite.search.filters import Condition

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from agentctx.sqlite.driver import Connection, hardening
+from agentctx.storage.file.driver import Connection, hardening
 
 WordRow: TypeAlias = tuple[int, str, str, str, str]
 """Chunk, text, labels, terms, scope."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from agentctx.errors import NotFound, StorageCorrupt
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, reads, writes
 from agentctx.storage.sqlite.entries import chunks, lookup, saving

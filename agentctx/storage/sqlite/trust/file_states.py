@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.sqlite.entries import saving
 from agentctx.storage.sqlite.trust import quarantine
 from agentctx.wire import FileMark

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Draft
 from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.trust import Provenance, RecordedState

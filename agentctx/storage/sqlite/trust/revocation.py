@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agentctx.errors import NotFound
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.sqlite.search.filters import ATTRIBUTES, Condition
 from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.trust import RevocationUndone, Revoked, Source

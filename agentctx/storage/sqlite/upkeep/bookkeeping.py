@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.audit import Event
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Change
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit import chain

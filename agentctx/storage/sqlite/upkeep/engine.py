@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.sqlite.driver import FIRST_ID
+from agentctx.storage.file.driver import FIRST_ID
 from agentctx.storage.records import Census
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.backup import salvage

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentctx.sqlite.driver import Connection, Error
-from agentctx.sqlite.migrate import find_foreign, intended_schema, load_migrations
-from agentctx.sqlite.schema import lasting_schema, schema_objects, schema_problems
+from agentctx.storage.file.driver import Connection, Error
+from agentctx.storage.file.migrate import find_foreign, intended_schema, load_migrations
+from agentctx.storage.file.schema import lasting_schema, schema_objects, schema_problems
 from agentctx.storage.records import SpaceFault, SpaceState
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces

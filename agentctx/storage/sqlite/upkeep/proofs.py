@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.sqlite.vec0 import for_lookups
+from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection
+from agentctx.storage.file.vec0 import for_lookups
 from agentctx.storage.proofs import (
     Canary,
     SpaceVectors,
@@ -29,6 +28,7 @@ from agentctx.storage.sqlite.connections import SqlitePart, reads, removes
 from agentctx.storage.sqlite.search import search, word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.vectors import Vectors
 
 IDS_PER_SLICE: Final = 20_000
 LOOK_TIMEOUT_S: Final = 20.0

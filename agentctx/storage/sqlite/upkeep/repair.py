@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from agentctx.errors import StorageCorrupt
-from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.chunk_texts import Piece, is_covered
+from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.records import Entry, Job, SpaceState
 from agentctx.storage.sqlite.entries import chunks
 from agentctx.storage.sqlite.entries.rows import SELECT_ROW, texts_of_version, verified

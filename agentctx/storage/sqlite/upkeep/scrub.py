@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final
 
 from agentctx.errors import StorageCorrupt
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Damage
 from agentctx.storage.scrub import Scrub, ScrubSlice, StoredChunk, chunk_damage
 from agentctx.storage.sqlite import checksums

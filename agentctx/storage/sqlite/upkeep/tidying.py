@@ -11,10 +11,10 @@ from typing import Final
 import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageCorrupt, StorageFailed
-from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.wipe import wipe_gaps
-from agentctx.sqlite.writer import Writer
 from agentctx.storage.entries import ErasureListener
+from agentctx.storage.file.readers import Readers
+from agentctx.storage.file.wipe import wipe_gaps
+from agentctx.storage.file.writer import Writer
 from agentctx.storage.sqlite.search import residue, word_index
 from agentctx.storage.sqlite.search.residue import PageKey
 

@@ -11,8 +11,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.chunk_texts import Piece
+from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.sqlite.entries.rows import texts_of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.upkeep import repair

@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.vectors import vec0_shadow
 from agentctx.storage.sqlite.vectors.vector_copy import Numbers, StoredVector
+from agentctx.storage.vectors import Vectors
 
 _STRAYS: Final = """
 SELECT COUNT(*) FROM {table} AS vectors

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, NotFound, StorageCorrupt
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.spaces import (
     LIVING,
@@ -21,6 +20,7 @@ from agentctx.storage.spaces import (
     superseded,
 )
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.vectors import Vectors
 
 _ALL = 2**62
 

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agentctx.sqlite.driver import Connection, hardening
-from agentctx.sqlite.vec0 import BLOCK_SIZE, quoted
+from agentctx.storage.file.driver import Connection, hardening
+from agentctx.storage.file.vec0 import BLOCK_SIZE, quoted
 
 Places: TypeAlias = npt.NDArray[np.int64]
 """Rows of block, slot, id; ascending."""

@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.vec0 import BLOCK_SIZE, quoted
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.vec0 import BLOCK_SIZE, quoted
 from agentctx.storage.proofs import SlotCount
 
 _BLOCKS: Final = "SELECT chunk_id, partition00, validity FROM {blocks}"

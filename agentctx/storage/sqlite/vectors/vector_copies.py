@@ -15,9 +15,9 @@ from typing import Final
 import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import Readers
 from agentctx.storage.faults import DAMAGED_VECTOR, Faults
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.readers import Readers
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex, newest_seq

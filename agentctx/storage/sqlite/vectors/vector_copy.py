@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import simsimd
 
-from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.vectors import Vectors
 
 Bytes: TypeAlias = npt.NDArray[np.int8]
 Codes: TypeAlias = npt.NDArray[np.int32]

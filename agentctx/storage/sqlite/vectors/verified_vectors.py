@@ -11,9 +11,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex, VerifiedVector, measured
+from agentctx.storage.vectors import Vectors
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 """About 9,000 vectors of 384 numbers."""

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues, text_hash
 from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
+from agentctx.storage.vectors import Vectors
 from agentctx_postgresql import locks, pgvector
 from agentctx_postgresql.connections import PostgresqlPart, queries, writes
 from agentctx_postgresql.driver import Connection

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.search import (
-    Filter,
-    NearestChunk,
-    ResolvedChunk,
-    Steps,
-    WordResults,
-)
+from agentctx.storage.search import Filter, NearestChunk, ResolvedChunk, Steps, WordResults
+from agentctx.storage.vectors import Vectors
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
 from agentctx_postgresql.search import keyword_search, search, steps, vector_search
 from agentctx_postgresql.search.term_counts import CommonTerms

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import is_chunk
 from agentctx.storage.faults import Faults
 from agentctx.storage.location import locate
 from agentctx.storage.search import ChunksWithTurns, Filter, ResolvedChunk, SampledChunk
+from agentctx.storage.vectors import Vectors
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries.rows import SELECT_CHUNKS, entry_of, verified
 from agentctx_postgresql.search import turns, vector_search

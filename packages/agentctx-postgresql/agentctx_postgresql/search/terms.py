@@ -15,8 +15,8 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from agentctx.sqlite.tokenizer import MAX_STEMS, Tokenizer
 from agentctx.storage.bm25 import K1, B
+from agentctx.storage.file.tokenizer import MAX_STEMS, Tokenizer
 from agentctx.storage.words import Term, index_terms, question_terms
 from agentctx_postgresql.pgvector import DIMENSIONS, encode_sparsevec
 

@@ -10,8 +10,8 @@ from functools import partial
 from math import isfinite
 from typing import Final
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.search import Filter, NearestChunk
+from agentctx.storage.vectors import Vectors
 from agentctx_postgresql import pgvector
 from agentctx_postgresql.driver import NEAREST_SETTINGS, Connection, in_snapshot
 from agentctx_postgresql.search.filters import Parameters, is_whole_namespace, quoted

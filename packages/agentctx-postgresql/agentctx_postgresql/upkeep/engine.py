@@ -10,7 +10,7 @@ from agentctx.errors import StorageCorrupt
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import Bookkeeping, FileRepair
 from agentctx.storage.words import TERM_RULES
-from agentctx.wording import listed
+from agentctx.wire.wording import listed
 from agentctx_postgresql.connections import (
     CHECK_TIMEOUT_S,
     PostgresqlConnections,

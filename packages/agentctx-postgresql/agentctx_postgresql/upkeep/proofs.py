@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.proofs import (
     Canary,
     SpaceVectors,
@@ -20,6 +19,7 @@ from agentctx.storage.proofs import (
 )
 from agentctx.storage.records import Census
 from agentctx.storage.search import SampledChunk
+from agentctx.storage.vectors import Vectors
 from agentctx_postgresql import locks
 from agentctx_postgresql.connections import (
     CHECK_TIMEOUT_S,

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, NotFound
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.spaces import (
@@ -23,6 +22,7 @@ from agentctx.storage.spaces import (
     require_state,
     superseded,
 )
+from agentctx.storage.vectors import Vectors
 from agentctx_postgresql import locks, presence
 from agentctx_postgresql.driver import Connection
 

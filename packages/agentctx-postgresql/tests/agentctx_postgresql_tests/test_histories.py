@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx_postgresql import connections
 from agentctx_postgresql.clock import ServerClock
 from agentctx_testing.drafts import ManualClock

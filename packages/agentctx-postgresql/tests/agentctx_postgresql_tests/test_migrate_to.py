@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.app import run
-from agentctx.host.lock import acquire_lock, data_lock_path
+from agentctx.daemon.host.lock import acquire_lock, data_lock_path
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_postgresql.migrate_to import EngineReport, report_lines

@@ -11,7 +11,7 @@ import regex
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentctx.chunking.base import Document, PositionAwareChunker, Span
+from agentctx.text.chunking.base import Document, PositionAwareChunker, Span
 
 PIECES = [
     *["\n\n", "\n", "\r\n", ". ", " ", "   ", "\t", "a", "word", "longerword", "x" * 17],

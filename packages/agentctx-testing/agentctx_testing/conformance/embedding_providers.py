@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.errors import Disposition, ProviderFailed
 
 Make: TypeAlias = Callable[[], EmbeddingProvider]

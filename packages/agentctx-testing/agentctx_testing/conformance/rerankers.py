@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.chunking.base import PositionAwareChunk
+from agentctx.embedding.rerankers.base import Reranker
 from agentctx.errors import InvalidInput
-from agentctx.rerankers.base import Reranker
+from agentctx.text.chunking.base import PositionAwareChunk
 
 TEXTS = ["the dog ran", "a cat sat on the mat", "the cat ran", "the dog sat", "a cat"]
 QUESTION = "cat mat"

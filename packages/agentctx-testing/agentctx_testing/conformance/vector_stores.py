@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentctx.chunking import Document, PositionAwareChunk, RecursiveCharacterChunker
+from agentctx.embedding.vector_stores.base import MAX_K, Vector, VectorHit, VectorRecord, VectorStore
 from agentctx.errors import InvalidInput
-from agentctx.vector_stores.base import MAX_K, Vector, VectorHit, VectorRecord, VectorStore
+from agentctx.text.chunking import Document, PositionAwareChunk, RecursiveCharacterChunker
 
 DIMENSION = 8
 NORTH = [1.0, 0, 0, 0, 0, 0, 0, 0]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import ProviderFailed
+from agentctx.storage.vectors import Vectors
 from agentctx_testing.fake_provider.faults import Kind
 from agentctx_testing.fake_provider.requests import EmbedRequest, FakeRefusal, Rejected, RerankRequest
 

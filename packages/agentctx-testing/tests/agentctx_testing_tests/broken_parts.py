@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentctx.chunking.base import Document, PositionAwareChunk
-from agentctx.chunking.span_chunker import RecursiveCharacterChunker
-from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
+from agentctx.embedding.vector_stores.memory import InMemoryVectorStore
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.vector_stores.memory import InMemoryVectorStore
+from agentctx.storage.vectors import Vectors
+from agentctx.text.chunking.base import Document, PositionAwareChunk
+from agentctx.text.chunking.span_chunker import RecursiveCharacterChunker
 from agentctx_testing.conformance.chunkers import ChunkerConformance
 from agentctx_testing.conformance.embedding_providers import Make, ProviderConformance
 from agentctx_testing.conformance.rerankers import RerankerConformance

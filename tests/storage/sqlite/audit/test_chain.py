@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.sqlite.migrate import migrate_database
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, Head, verify
+from agentctx.storage.file.driver import Connection, open_connection
+from agentctx.storage.file.migrate import migrate_database
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.audit.chain import verify_file
 from agentctx.storage.sqlite.engine import SqliteStorage

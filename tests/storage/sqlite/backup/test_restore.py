@@ -15,28 +15,28 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import InvalidInput, SchemaForeign, SchemaTooNew, StorageFailed
-from agentctx.sqlite.copy import CopyPace, Finish, copy_pages, file_digest
-from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.sqlite.migrate import check_schema, load_migrations, migrate_database, schema_version
+from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.backups import Backup
+from agentctx.storage.file.copy import CopyPace, Finish, copy_pages, file_digest
+from agentctx.storage.file.driver import Connection, open_connection
+from agentctx.storage.file.migrate import check_schema, load_migrations, migrate_database, schema_version
 from agentctx.storage.sqlite.backup import backup_file
 from agentctx.storage.sqlite.backup.backup_file import GIVES_WAY, read_backup
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
-from agentctx.stores.base import EntryStore, SaveContext
 from agentctx.times import wall_clock
-from agentctx.wire.names import DEFAULT_NAMESPACE
+from agentctx.wire.protocol import DEFAULT_NAMESPACE
 from agentctx_testing.drafts import ALL
 from tests.fixtures.releases import ENTRIES, VECTORS, VERSIONS, unpack
-from tests.sqlite.row_digest import row_digest
+from tests.storage.file.row_digest import row_digest
 
 NOW = 1_795_000_000_000
 BAD_NAMES = {"relative": "other", "nul": "/tmp/a\0b", "long": "/tmp/" + "x" * 300}
 CRASHES = """
 import os, sys
-from agentctx.sqlite.driver import open_connection
+from agentctx.storage.file.driver import open_connection
 from agentctx.storage.sqlite import checksums
 connection = open_connection(sys.argv[1])
 (seq,) = connection.execute("SELECT seq FROM entries WHERE key = 'new'").fetchone()
@@ -344,7 +344,7 @@ class TestRestore:
     def test_is_refused_while_another_program_has_the_database_open(
         self, database: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agentctx.sqlite.driver._COMMON_PRAGMAS", ("busy_timeout=0",))
+        monkeypatch.setattr("agentctx.storage.file.driver._COMMON_PRAGMAS", ("busy_timeout=0",))
         with closing(open_connection(database)) as other:
             other.execute("BEGIN")
             other.execute("SELECT * FROM entries").fetchone()

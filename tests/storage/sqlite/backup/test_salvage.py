@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import StorageCorrupt, StorageFull
-from agentctx.sqlite.driver import open_connection
 from agentctx.storage.audit import AuditQuery
+from agentctx.storage.file.driver import open_connection
 from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.engine import SqliteStorage

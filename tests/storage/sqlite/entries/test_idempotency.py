@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.ids import first_id, new_id
 from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.sqlite.engine import SqliteStorage

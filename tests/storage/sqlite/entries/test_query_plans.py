@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.sqlite.driver import Connection
 from agentctx.storage.faults import Faults
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup, saving

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import pytest_asyncio
 
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter, WordHit
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import fts, keyword_search

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.sqlite.copy import CopyPace
-from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.sqlite.wipe import wipe_gaps
+from agentctx.storage.file.copy import CopyPace
+from agentctx.storage.file.driver import Connection, open_connection
+from agentctx.storage.file.wipe import wipe_gaps
 from agentctx.storage.sqlite.search import residue, word_index
 from agentctx.storage.sqlite.search.word_index import NEXT, TABLE, WordRow
 

@@ -12,8 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.service.views import audit_event
-from agentctx.sqlite.driver import open_connection
 from agentctx.storage.audit import MS_PER_DAY, AuditQuery, Event
+from agentctx.storage.file.driver import open_connection
 from agentctx.storage.records import Change, IdempotencyKey
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage

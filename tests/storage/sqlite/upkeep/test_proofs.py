@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage

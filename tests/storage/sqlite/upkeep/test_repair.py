@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentctx.errors import SchemaForeign, StorageFailed
-from agentctx.sqlite.driver import Error, OperationalError, open_connection
+from agentctx.storage.file.driver import Error, OperationalError, open_connection
 from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from agentctx.chunking.base import Span
 from agentctx.errors import StorageCorrupt, VersionConflict
-from agentctx.sqlite.driver import open_connection
+from agentctx.storage.file.driver import open_connection
 from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.trust import Source
+from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import ALL, ManualClock, draft, embed, keyless, serving_space, vector
 
 FLIPPED = """UPDATE entries SET content = CAST(x'E2' || substr(CAST(content AS BLOB), 2) AS TEXT)

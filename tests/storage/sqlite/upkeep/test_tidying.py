@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import DeadlineExceeded, StorageFailed, StorageFull
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import residue
 from agentctx.storage.sqlite.upkeep import tidying

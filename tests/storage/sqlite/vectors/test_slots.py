@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.slots import FilePages, file_pages
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.vectors import Vectors
 from agentctx_testing.conformance.vector_stores import random_vectors
 from tests.doctor.damage import damaged
 

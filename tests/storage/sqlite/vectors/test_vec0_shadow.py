@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.sqlite.vectors.vec0_shadow import content_faults, drop, missing_tables, shape_faults
 from agentctx_testing.conformance.vector_stores import random_vectors
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite import vec0
-from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.sqlite.vec0 import BLOCK_SIZE
+from agentctx.storage.file import vec0
+from agentctx.storage.file.driver import Connection, open_connection
+from agentctx.storage.file.vec0 import BLOCK_SIZE
 from agentctx.storage.proofs import SlotCount
 from agentctx.storage.sqlite.vectors import vec0_shadow, vec0_slots
 from agentctx.storage.sqlite.vectors.vec0_slots import SlotBlock, blocks, count_slots, sparsest
+from agentctx.storage.vectors import Vectors
 from agentctx_testing.conformance.vector_stores import random_vectors
 
 DIMENSION = 8

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageFailed
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.records import Draft, Saved, Space
 from agentctx.storage.search import Distances, Filter, NearestChunk, Steps
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -20,6 +19,7 @@ from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.vectors import vector_copies
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
+from agentctx.storage.vectors import Vectors
 from agentctx_testing.conformance.storage.conversations import ConversationConformance
 from agentctx_testing.conformance.storage.cues import CueConformance
 from agentctx_testing.conformance.storage.search import SearchConformance

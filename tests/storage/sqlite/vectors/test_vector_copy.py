@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.sqlite.vectors.vector_copy import (
     ROWS_PER_BLOCK,
     SPARE,
@@ -21,6 +20,7 @@ from agentctx.storage.sqlite.vectors.vector_copy import (
     rounded,
     similarities,
 )
+from agentctx.storage.vectors import Vectors
 
 DIMENSION = 8
 NAMES = ("a", "b", "c")

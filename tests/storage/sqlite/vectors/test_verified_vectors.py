@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.sqlite.driver import Connection
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentctx.storage.base import Storage
 from tests.amount import examples
-from tests.rag.found_at_once import check, opened_space
+from tests.service.rag.found_at_once import check, opened_space
 
 
 async def test_an_entry_is_found_by_its_unique_word_at_once(storage: Storage) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctx.chunking.base import Span
 from agentctx.storage.base import Storage
 from agentctx.storage.search import Filter
+from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import ALL, ManualClock, keyless, save, with_turns
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentctx.chunking.base import Span
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Change, Draft
+from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import (
     ALL,
     ManualClock,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentctx.chunking.base import Span
 from agentctx.storage.base import Storage
+from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import (
     ALL,
     FINGERPRINT,

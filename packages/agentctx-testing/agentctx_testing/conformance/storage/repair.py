@@ -6,11 +6,11 @@ from typing import Protocol
 
 import pytest
 
-from agentctx.chunking.base import Span
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import NotFound
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Saved, Space
+from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import ALL, FINGERPRINT, START_MS, draft, keyless
 
 PROVIDER = FakeProvider(dimension=16)

@@ -7,17 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentctx.chunking.base import Span
 from agentctx.storage.base import Storage
-from agentctx.storage.search import (
-    MAX_LISTED,
-    Distances,
-    Filter,
-    Nearest,
-    ResolvedChunk,
-    Steps,
-    Texts,
-)
+from agentctx.storage.search import MAX_LISTED, Distances, Filter, Nearest, ResolvedChunk, Steps, Texts
+from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import (
     ALL,
     START_MS,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from starlette.requests import Request
 
-from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.vectors import Vectors
 from agentctx_testing.fake_provider.exchange import ChatRequest, FakeExchange
 from agentctx_testing.fake_provider.requests import FakeRefusal, Payload
 from agentctx_testing.fake_provider.vectors import Row

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.embedding.providers.fake import FakeProvider
 from agentctx_testing.fake_provider.faults import KINDS, Kind
 from agentctx_testing.fake_provider.requests import EmbedRequest, Rejected, RerankRequest
 from agentctx_testing.fake_provider.vectors import Row, corrupt, dimensions_of, embed, overlap, rank

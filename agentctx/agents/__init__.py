@@ -1,0 +1,1 @@
+"""What other processes start: the MCP bridge, hooks, and `agentctx connect`."""

@@ -1,0 +1,232 @@
+"""Add context to a body within a deadline. Never fails: errors are reported, and the call goes out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Generic, TypeVar
+
+from agentctx.errors import AgentctxError, DeadlineExceeded
+from agentctx.llm.call import ModelCall, ParsedCall
+from agentctx.llm.context_source import ContextQuestion, ContextSource, GivenContext
+from agentctx.llm.conversation import Conversation, ConversationMemory, conversation_key, reply_key
+from agentctx.llm.dialects.base import Dialect
+from agentctx.llm.dialects.content import Body
+from agentctx.llm.injection import texts_present, to_retrieve
+from agentctx.llm.scope import Scope
+from agentctx.service.telemetry.labels import failure_code
+from agentctx.telemetry import NO_TELEMETRY, Telemetry
+from agentctx.wire.protocol import InjectionPosition
+
+DEADLINE_S = 0.3
+
+B = TypeVar("B")
+
+NEW = "new"
+"""A block was retrieved for this call."""
+AGAIN = "again"
+"""The body contains only blocks of earlier calls."""
+OFF = "off"
+"""The call opted out of context."""
+NO_QUESTION = "no_question"
+"""The body contains no question in text, or cannot be read."""
+NOTHING_RELEVANT = "nothing_relevant"
+NO_PLACE = "no_place"
+"""The body has no place for a block, such as a system prompt in Gemini's cache."""
+REFUSED = "refused"
+"""The vendor refused the call with its block, or such calls before, so it went without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared(Generic[B]):
+    """A call that is ready to go out."""
+
+    body: B
+    """The original object if nothing was injected."""
+    outcome: str
+    """`new`, `again`, or why this call's question has no block: a constant above, or an error code."""
+    context: GivenContext | None = None
+    """The context retrieved for this call."""
+    key: str | None = None
+    turn: str | None = None
+    ids: tuple[str, ...] = ()
+    """The entries in all blocks of the conversation: this call's first, then the most recent."""
+    model: str = ""
+    """The model that the body names."""
+
+
+class Failures:
+    """Logs why calls have no context: once, until the reason changes or context arrives."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def report(self, error: Exception) -> None:
+        reason = f"{failure_code(error)}: {type(error).__name__}"
+        if reason != self._last:
+            self._last = reason
+            _warn(failure_code(error), error)
+
+    def end(self) -> None:
+        self._last = ""
+
+
+class Injector:
+    """Prepares LLM calls for the adapter and the proxy.
+
+    Args:
+        source: provides the blocks.
+        position: `system`, the end of the system prompt; or `tail`, the end of the last user turn.
+        deadline_s: how long to wait for the source.
+        conversations: stores earlier blocks; by default in this process.
+        telemetry: receives the outcome of each call.
+        failures: shared by injectors that report the same failure only once.
+        rests: returns whether calls to a model go without context now.
+    """
+
+    def __init__(
+        self,
+        source: ContextSource,
+        *,
+        position: InjectionPosition = "system",
+        deadline_s: float = DEADLINE_S,
+        conversations: ConversationMemory | None = None,
+        telemetry: Telemetry = NO_TELEMETRY,
+        failures: Failures | None = None,
+        rests: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._source = source
+        self._position = position
+        self._deadline_s = deadline_s
+        self._conversations = conversations or ConversationMemory()
+        self._telemetry = telemetry
+        self._failures = failures or Failures()
+        self._rests = rests
+        self.outcomes: Counter[str] = Counter()
+        """Number of calls by outcome."""
+
+    async def prepare(self, dialect: Dialect, body: Body, scope: Scope) -> Prepared[Body]:
+        """Like `prepare_call`, for a body that is already parsed."""
+        return await self.prepare_call(ParsedCall(dialect, body), scope)
+
+    async def prepare_call(self, call: ModelCall[B], scope: Scope) -> Prepared[B]:
+        """Return the call with its context. Raises nothing but the caller's own cancellation."""
+        try:
+            prepared = await self._given(call, scope)
+        except Exception as error:  # noqa: BLE001 - not even our own bugs may fail an LLM call
+            self._failures.report(error)
+            prepared = Prepared(body=call.body, outcome=failure_code(error))
+        self._tell(prepared.outcome)
+        return prepared
+
+    def replied(self, dialect: Dialect, prepared: Prepared[Body], scope: Scope, reply: Any) -> bool:
+        """Note the reply of a call, or an event of its stream; return True when nothing is left to note."""
+        if prepared.key is None:
+            return True
+        try:
+            key = reply_key(dialect, prepared.body, scope, reply)
+            if key is not None:
+                self._conversations.link(key, prepared.key, prepared.turn)
+        except Exception as error:  # noqa: BLE001 - the model has answered: nothing of ours may break that
+            self._failures.report(error)
+            return True
+        return key is not None
+
+    def refused(self, prepared: Prepared[B], body: B) -> Prepared[B]:
+        """Return a call that was refused with its context and taken with the original body. The blocks of
+        the conversation are dropped, or the vendor would refuse its next call too.
+        """
+        if prepared.key is not None:
+            self._conversations.clear(prepared.key)
+        self._tell(REFUSED)
+        own = prepared.context.ids if prepared.context else ()
+        ids = tuple(each for each in prepared.ids if each not in own)
+        return replace(prepared, body=body, outcome=REFUSED, context=None, ids=ids)
+
+    async def _given(self, call: ModelCall[B], scope: Scope) -> Prepared[B]:
+        if scope.is_off:
+            return Prepared(body=call.body, outcome=OFF)
+        asked = await call.read()
+        if self._rests(asked.model):
+            return Prepared(body=call.body, outcome=REFUSED, model=asked.model)
+        key = conversation_key(asked.conversation, scope)
+        given = Conversation() if key is None else self._conversations.recall(key)
+        context, failure = None, None
+        text = to_retrieve(asked, given)
+        if text is not None:
+            question = ContextQuestion(
+                text=text,
+                scope=scope,
+                position=self._position,
+                present=texts_present(asked, self._position, given),
+                deadline_s=self._deadline_s,
+            )
+            context, failure = await self._retrieved(question)
+        new = None if context is None else context.block
+        injected = await call.inject(self._position, given, new)
+        if key is not None and text is not None and asked.turn is not None:
+            self._remember(key, asked.turn, context)
+        return Prepared(
+            body=injected,
+            outcome=failure or _outcome(text, new, is_changed=injected is not call.body),
+            context=context,
+            key=key,
+            turn=asked.turn,
+            ids=_entries_of(context, given),
+            model=asked.model,
+        )
+
+    async def _retrieved(self, question: ContextQuestion) -> tuple[GivenContext | None, str | None]:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                context = await self._source.context(question)
+        except TimeoutError:
+            error = DeadlineExceeded(f"No context arrived within {self._deadline_s:g} s.")
+            self._failures.report(error)
+            return None, error.code
+        except Exception as error:  # noqa: BLE001 - the call goes out, no matter what a source raises
+            self._failures.report(error)
+            return None, failure_code(error)
+        self._failures.end()
+        return context, None
+
+    def _remember(self, key: str, turn: str, new: GivenContext | None) -> None:
+        if new is None:
+            self._conversations.remember(key, turn, None)
+        else:
+            self._conversations.remember(key, turn, new.block, new.ids)
+
+    def _tell(self, outcome: str) -> None:
+        self.outcomes[outcome] += 1
+        if outcome in {NEW, AGAIN}:
+            self._telemetry.injected(self._position, outcome)
+        else:
+            self._telemetry.not_injected(outcome)
+
+
+def _entries_of(new: GivenContext | None, given: Conversation) -> tuple[str, ...]:
+    earlier = chain.from_iterable(reversed(list(given.ids.values())))
+    return tuple(dict.fromkeys([*(new.ids if new else ()), *earlier]))
+
+
+def _outcome(asked: str | None, new: str | None, *, is_changed: bool) -> str:
+    if asked is None:
+        return AGAIN if is_changed else NO_QUESTION
+    if not new:
+        return NOTHING_RELEVANT
+    return NEW if is_changed else NO_PLACE
+
+
+def _warn(reason: str, error: Exception) -> None:
+    # Our own errors contain no texts; for other errors, only the class is reported.
+    said = error.message if isinstance(error, AgentctxError) else type(error).__name__
+    import structlog
+
+    if structlog.is_configured():
+        structlog.get_logger("agentctx.model_adapters").warning("context_left_out", reason=reason, error=said)
+    else:  # structlog's default writes to stdout, which belongs to the host program
+        logging.getLogger("agentctx.model_adapters").warning("LLM calls go out without context: %s", said)

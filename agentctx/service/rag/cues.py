@@ -1,0 +1,77 @@
+"""Weigh cues: a hit on a cue is evidence for the text to which it leads. No I/O.
+
+An entry with cues has several vectors and more words, so its best hit is better by chance alone. To be fair
+to entries without cues, a cue counts slightly less when the pool is chosen, and entries with cues are placed
+by relevance, with weights fitted separately. docs/relevance.md has the figures.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
+
+from agentctx.service.rag.candidate import Candidate
+from agentctx.storage.chunk_texts import cues_of
+from agentctx.storage.search import NearestChunk, ResolvedChunk, WordHit
+
+CUE_DISCOUNT = 0.05
+"""How much nearer than its text a cue must be to be used instead."""
+CUE_WORDS = 0.5
+"""Weight of a cue's words, relative to 1 for the words of the text."""
+
+
+def cues_for(resolved: ResolvedChunk) -> tuple[str, ...]:
+    """Return the cues that lead to a chunk: all cues of the entry for its first chunk, none for the rest."""
+    return () if resolved.start else cues_of(resolved.entry.attributes)
+
+
+def word_scores(hits: Iterable[WordHit]) -> list[WordHit]:
+    """Return one hit per chunk, adding the scores of its text and its cue, best first."""
+    found: dict[int, WordHit] = {}
+    for hit in hits:
+        before = found.get(hit.chunk)
+        if before is None and not hit.cue:
+            found[hit.chunk] = hit
+            continue
+        score = (CUE_WORDS if hit.cue else 1.0) * hit.score + (before.score if before else 0.0)
+        found[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.cue or (before or hit).cue)
+    return sorted(found.values(), key=lambda hit: (-hit.score, hit.chunk))
+
+
+def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict[int, NearestChunk]:
+    """Return one hit per chunk, using a cue only if it is nearer than the text by more than `CUE_DISCOUNT`.
+
+    `texts` holds distances of texts that were measured separately.
+    """
+    found: dict[int, NearestChunk] = {}
+    for hit in hits:
+        for each in (hit, *_measured(hit, texts)) if hit.cue else (hit,):
+            before = found.get(each.chunk)
+            if before is None or cue_distance(each) < cue_distance(before):
+                found[each.chunk] = each
+    return found
+
+
+def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[Candidate]:
+    """Place each candidate with cues after as many candidates without cues as are more relevant.
+
+    Candidates without cues keep their order, so a memory with few cues is ranked almost as if it had none.
+    """
+    ranked = list(candidates)
+    others = [each for each in ranked if each.chunk not in with_cues]
+    relevances = sorted(-each.relevance for each in others)
+    cued = sorted((each for each in ranked if each.chunk in with_cues), key=lambda each: -each.relevance)
+    places = [(float(place), each) for place, each in enumerate(others)]
+    places += [(bisect_left(relevances, -each.relevance) - 0.5, each) for each in cued]
+    return [each for _, each in sorted(places, key=lambda place: place[0])]
+
+
+def cue_distance(hit: NearestChunk) -> float:
+    """Return the distance by which to compare a hit; a cue's includes the discount."""
+    return hit.distance + (CUE_DISCOUNT if hit.cue else 0.0)
+
+
+def _measured(hit: NearestChunk, texts: Mapping[int, float]) -> list[NearestChunk]:
+    if not hit.cue or hit.chunk not in texts:
+        return []
+    return [hit._replace(distance=texts[hit.chunk], cue=0)]

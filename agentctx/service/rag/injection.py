@@ -1,0 +1,82 @@
+"""Choose the candidates to inject into an LLM call, step by step. No I/O.
+
+ranked ──limit──► read ──stale──flagged──distance──relevance──present──duplicate──share──►
+the answer ──cap──limit──budget──► block
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.duplicates import ConversationTexts, without_duplicates
+from agentctx.service.rag.relevance import BY_WORDS, Gate
+from agentctx.service.rag.select import Caps, limit_per_entry, within_caps, within_floor
+from agentctx.service.rag.trace import Trace
+from agentctx.storage.search import ResolvedChunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionRules:
+    """The rules for what may be injected.
+
+    A `gate` of None admits any relevance. `max_distance` is the question's; 0 keeps everything.
+    """
+
+    gate: Gate | None = None
+    max_distance: float = 0.0
+    conversation: ConversationTexts = field(default_factory=ConversationTexts)
+    caps: Caps = field(default_factory=Caps)
+    with_flagged: bool = True
+    """Whether text that resembles instructions is allowed: not where an LLM obeys what it reads."""
+
+
+def select_candidates(
+    candidates: Sequence[Candidate],
+    found: Mapping[int, ResolvedChunk],
+    rules: InjectionRules,
+    trace: Trace,
+    *,
+    max_per_entry: int,
+) -> list[Candidate]:
+    """Keep, in order, candidates that are live, relevant, not present, distinct, and few per entry."""
+    live = trace.kept("stale", candidates, [c for c in candidates if c.chunk in found])
+    if not rules.with_flagged:
+        live = trace.kept("flagged", live, [c for c in live if not found[c.chunk].flags])
+    near = trace.kept("distance", live, within_floor(live, rules.max_distance, keep_unmeasured=True))
+    relevant = trace.kept("relevance", near, _admitted(near, rules.gate))
+    texts = {chunk: resolved.content for chunk, resolved in found.items()}
+    there = rules.conversation
+    new = [c for c in relevant if not (there.holds(texts[c.chunk]) or there.has_turn(found[c.chunk].entry))]
+    new = trace.kept("present", relevant, new)
+    distinct = without_duplicates(new, texts)
+    trace.duplicates(distinct.of)
+    kept = trace.kept("duplicate", new, distinct.kept)
+    return trace.kept("share", kept, limit_per_entry(kept, max_per_entry))
+
+
+def apply_caps(
+    chosen: Sequence[Candidate],
+    found: Mapping[int, ResolvedChunk],
+    rules: InjectionRules,
+    trace: Trace,
+    limit: int,
+) -> list[Candidate]:
+    """Take the first `limit` candidates, subject to the caps on each source and on external origins."""
+    kept = within_caps(chosen, found, rules.caps, limit)
+    trace.kept("limit", chosen, kept)
+    trace.kept("cap", chosen[:limit], kept)
+    return kept
+
+
+def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candidate]:
+    """Keep candidates that pass the gate, or, if judged by words alone, that have enough of the words."""
+    if gate is None:
+        return list(candidates)
+    passes = gate.admits([0.0 if each.by_words else each.relevance for each in candidates])
+    return [
+        each
+        for each, is_in in zip(candidates, passes, strict=True)
+        if is_in or (each.by_words and each.relevance >= BY_WORDS)
+    ]

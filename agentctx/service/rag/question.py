@@ -1,0 +1,72 @@
+"""Questions and their answers. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agentctx.service.rag.relevance import Gate
+from agentctx.service.rag.trace import Considered
+from agentctx.storage.search import Filter, ResolvedChunk
+from agentctx.wire import InjectionPosition, Order, Trust
+
+TRUST_OF_SYSTEM: tuple[Trust, ...] = ("agent", "operator")
+"""The trust allowed in a system prompt, because an LLM obeys what it reads there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question to the memory. A `max_distance` of 0 keeps all; `deadline_s` limits the vector search.
+
+    A context block omits passages that are not worth injecting, unless `everything` is set. `present` holds
+    texts that are already in the conversation.
+    """
+
+    text: str
+    wanted: Filter
+    also: tuple[str, ...] = ()
+    """Further namespaces to search with the same filter."""
+    limit: int
+    order: Order = "distance"
+    max_distance: float = 0.0
+    position: InjectionPosition | None = None
+    everything: bool = False
+    present: Sequence[str] = ()
+    own: tuple[str | None, int] = (None, 0)
+    """The session of the conversation itself, and since when it contains its own turns."""
+    deadline_s: float | None = None
+    """Deadline in seconds; None uses the setting."""
+    asker: int | None = None
+    """The uid of the caller; passages saved by other users are capped."""
+
+    @property
+    def filters(self) -> list[Filter]:
+        """The filter for each namespace to search."""
+        return [self.wanted, *(replace(self.wanted, namespace=name) for name in self.also)]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The passages in the requested order and, for an LLM call, the block that contains them.
+
+    `degraded` says why vectors or some words were not searched; `rerank`, why the reranker was not used: None
+    if it was, or if there is none. `considered` lists every candidate of an injection with its fate, in
+    order; `gate` is the relevance that was required.
+    """
+
+    hits: tuple[ResolvedChunk, ...] = ()
+    degraded: str | None = None
+    rerank: str | None = None
+    considered: tuple[Considered, ...] = ()
+    gate: Gate | None = None
+    block: str = ""
+    tokens: int = 0
+    """Estimated size of the block."""
+
+
+def allowed(question: Question) -> Question:
+    """Restrict the question to what its position allows: nothing of unknown origin in a system prompt."""
+    if question.position != "system":
+        return question
+    trust = tuple(each for each in question.wanted.trust if each in TRUST_OF_SYSTEM)
+    return replace(question, wanted=replace(question.wanted, trust=trust))

@@ -1,0 +1,237 @@
+"""Rank the candidates, scoring turns of a conversation in the context of their neighbours. No I/O.
+
+A turn that answers a question often contains none of its words, because they are in the turn before. So the
+words and the nearness of neighbours also count for a turn, less so with distance, and a turn with substance
+counts more than an acknowledgement. docs/relevance.md names the data sets on which this was measured.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.cues import cues_for
+from agentctx.service.rag.fuse import nearness, with_score, word_shares
+from agentctx.storage.search import RankingText, ResolvedChunk, Turns
+
+Values: TypeAlias = npt.NDArray[np.float64]
+"""A value, or a row of values, for each turn of a pool."""
+
+WORDS_OF: Mapping[int, float] = {-1: 0.6, -2: 0.3, 1: 0.4, 2: 0.2}
+"""Weight of a neighbour's words in a turn's score, by the neighbour's offset."""
+NEARNESS_OF: Mapping[int, float] = {0: 1.0, -1: 0.5, -2: 0.3, 1: 0.3, 2: 0.2}
+"""Weight of a neighbour's nearness to the question in a turn's score, by the neighbour's offset."""
+K1, B = 0.9, 0.75
+"""BM25 parameters: how quickly repetitions of a word saturate, and how much long texts are discounted."""
+NEARNESS, SPEAKER, TIME, ASKS, LENGTH = 0.45, 0.35, 0.35, 0.1, 0.7
+MIN_SHARE_OF_IDEAL = 0.4
+"""The share of the ideal score (a turn with all words of the question) that the best needs to count as 1."""
+FULL_LENGTH = 50
+"""Number of words at which a turn counts as full length."""
+
+_SPEAKER = re.compile(r"\s{0,4}([^\W\d_][\w .'\u2019-]{0,30}):\s")
+_SPEAKER_WITHIN = 40
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+_ASKS_WHEN = re.compile(r"\s*when\b|.*\b(?:what|which) (?:date|day|month|year|time)\b|.*\bhow long\b", re.I)
+_TIMES = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|recently|since|soon|morning|days?|weeks?|weekend|"
+    r"months?|years?|spring|summer|fall|autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|"
+    r"april|may|june|july|august|september|october|november|december)\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The passages to rank together, each at the same position of all lists."""
+
+    texts: Sequence[RankingText]
+    found: Sequence[frozenset[str]]
+    """The words of the question in each passage."""
+    nearness: Sequence[float]
+    """0 to 1 within the pool."""
+    words: Sequence[float]
+    """A score from 0 to 1 by words alone, for passages outside conversations."""
+    beside: Sequence[Mapping[int, int] | None]
+    """The positions of each turn's neighbours, by offset; None outside conversations."""
+
+
+def rank(
+    question: str,
+    candidates: Sequence[Candidate],
+    said: Mapping[int, RankingText],
+    turns: Turns,
+    found: Mapping[int, frozenset[str]],
+    *,
+    rarity: Mapping[str, float],
+    dense_weight: float,
+) -> list[Candidate]:
+    """Rank the candidates, best first. Without conversations, the fused order is kept.
+
+    `found` holds the words of the question in each chunk, `rarity` the weight of each word.
+    """
+    if not turns:
+        return list(candidates)
+    places = {candidate.chunk: at for at, candidate in enumerate(candidates)}
+    beside, shares = _rows(turns, places), word_shares(candidates, sum(rarity.values()))
+    pool = Pool(
+        texts=[said[chunk] for chunk in places],
+        found=[found[chunk] for chunk in places],
+        nearness=nearness(candidates, shares),
+        words=shares,
+        beside=[beside.get(chunk) for chunk in places],
+    )
+    ranked = sorted(
+        (-score, candidate.chunk, at)
+        for at, (score, candidate) in enumerate(
+            zip(scores(question, pool, rarity, dense_weight), candidates, strict=True)
+        )
+    )
+    return [with_score(candidates[at], -score) for score, _, at in ranked]
+
+
+def with_neighbours(
+    candidates: Sequence[Candidate],
+    turns: Turns,
+    said: Mapping[int, RankingText],
+    distances: Mapping[int, float],
+) -> list[Candidate]:
+    """Append the turns next to the candidates that are not candidates themselves."""
+    known = {candidate.chunk for candidate in candidates}
+    beside = dict.fromkeys(chunk for row in turns.values() for chunk in row.values() if chunk not in known)
+    return [
+        *candidates,
+        *(
+            Candidate(chunk, said[chunk].entry, None, distances.get(chunk))
+            for chunk in beside
+            if chunk in said
+        ),
+    ]
+
+
+def _rows(turns: Turns, places: Mapping[int, int]) -> dict[int, dict[int, int]]:
+    """Return the places of each turn's neighbours, also for turns that were found only as neighbours."""
+    rows: dict[int, dict[int, int]] = {}
+    for chunk, row in turns.items():
+        line = {offset: places[at] for offset, at in ((0, chunk), *row.items()) if at in places}
+        rows[chunk] = {offset: place for offset, place in line.items() if offset}
+        for here, at in row.items():
+            if at not in turns:
+                mine = rows.setdefault(at, {})
+                for there, place in line.items():
+                    if there != here and -2 <= there - here <= 2:
+                        mine[there - here] = place
+    return rows
+
+
+def scores(question: str, pool: Pool, weights: Mapping[str, float], dense_weight: float) -> list[float]:
+    """Score each passage of the pool, higher is better; scores are comparable only within the pool.
+
+    `weights` are the rarities (idf) of the question's words, `dense_weight` the share of nearness.
+    """
+    if not pool.texts:
+        return []
+    lengths = [each.text.count(" ") + each.text.count("\n") + 1 for each in pool.texts]
+    beside = _Beside.of(pool.beside)
+    words = _word_scores(pool, np.array(lengths, np.float64), weights, beside).tolist()
+    near = (NEARNESS * beside.sums(np.array(pool.nearness), NEARNESS_OF)).tolist()
+    style = _style_scores(question, pool.texts, lengths)
+    # Outside conversations, assume full length, and neighbours as near as the passage itself.
+    full = NEARNESS * sum(NEARNESS_OF.values())
+    by_words, by_nearness = 2 * (1 - dense_weight), 2 * dense_weight
+    return [
+        by_words * pool.words[at] + by_nearness * full * pool.nearness[at] + LENGTH
+        if neighbours is None
+        else by_words * words[at] + by_nearness * near[at] + style[at]
+        for at, neighbours in enumerate(pool.beside)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """For each offset, the pool position of each turn's neighbour, or -1 if it has none."""
+
+    places: Mapping[int, npt.NDArray[np.intp]]
+
+    @classmethod
+    def of(cls, neighbours: Sequence[Mapping[int, int] | None]) -> Self:
+        places = {offset: [-1] * len(neighbours) for offset in WORDS_OF}
+        for at, row in enumerate(neighbours):
+            for offset, place in (row or {}).items():
+                places[offset][at] = place
+        return cls({offset: np.array(row, np.intp) for offset, row in places.items()})
+
+    def sums(self, values: Values, shares: Mapping[int, float]) -> Values:
+        """Return each turn's own value plus the weighted values of its neighbours."""
+        own: Values = values * shares.get(0, 1.0)
+        padded = np.concatenate([values, np.zeros_like(values[:1])])
+        for offset, places in self.places.items():
+            own += shares[offset] * padded[places]
+        return own
+
+
+def _word_scores(pool: Pool, lengths: Values, weights: Mapping[str, float], beside: _Beside) -> Values:
+    """Score the words of each turn and its neighbours by BM25, scaled to at most 1."""
+    columns = {word: column for column, word in enumerate(weights)}
+    width = len(columns)
+    places = [
+        row * width + columns[word]
+        for row, words in enumerate(pool.found)
+        for word in words
+        if word in columns
+    ]
+    found = np.zeros(len(pool.texts) * width)
+    found[places] = 1.0
+    counts = beside.sums(found.reshape(len(pool.texts), width), WORDS_OF)
+    spans = beside.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
+    norms = K1 * (1 - B + B * spans)
+    rarities = np.array(list(weights.values()), np.float64)
+    scores: Values = (counts * (K1 + 1) / (counts + norms[:, np.newaxis])) @ rarities
+    scores[[neighbours is None for neighbours in pool.beside]] = 0.0
+    best = max(float(scores.max()), MIN_SHARE_OF_IDEAL * float(rarities.sum()))
+    return scores / best if best else scores
+
+
+def _style_scores(question: str, texts: Sequence[RankingText], lengths: Sequence[int]) -> list[float]:
+    """Score the other criteria: the speaker, mentions of time, the length, and not being a question."""
+    asked = question.casefold()
+    substance = LENGTH * np.minimum(np.log1p(np.array(lengths)) / math.log(FULL_LENGTH), 1.0)
+    found: list[float] = substance.tolist()
+    for at, each in enumerate(texts):
+        if (speaker := each.agent or _speaker_of(each.text)) and speaker.casefold() in asked:
+            found[at] += SPEAKER
+        if each.text.rstrip().endswith(_QUESTION_MARKS):
+            found[at] -= ASKS
+    if _ASKS_WHEN.match(question):
+        found = [score + _time_score(each.text) for score, each in zip(found, texts, strict=True)]
+    return found
+
+
+def _time_score(text: str) -> float:
+    return TIME * min(len(set(map(str.casefold, _TIMES.findall(text)))), 2) / 2
+
+
+def _speaker_of(text: str) -> str:
+    match = ":" in text[:_SPEAKER_WITHIN] and _SPEAKER.match(text)
+    return match[1] if match else ""
+
+
+def ranking_text(resolved: ResolvedChunk) -> RankingText:
+    """Reduce a passage to the parts that its ranking uses."""
+    entry, attributes = resolved.entry, resolved.entry.attributes
+    labels = [entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
+    return RankingText(
+        entry.id, resolved.content, entry.agent, "\n".join(filter(None, labels)), cues_for(resolved)
+    )
+
+
+def words_of(said: RankingText) -> list[str]:
+    """Return the texts whose words count."""
+    return [said.text, said.agent, said.labels, *said.cues]

@@ -1,0 +1,247 @@
+"""Find passages that may answer a question: keyword and vector search in parallel, fused and ranked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from heapq import merge as merge_sorted
+from itertools import accumulate, groupby
+from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+import structlog
+
+from agentctx.config.embedding import RagSettings
+from agentctx.errors import AgentctxError, DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
+from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.finding import Ranking, SearchInput, Stopwatch
+from agentctx.service.rag.prompt import queries_of
+from agentctx.service.rag.question import Question
+from agentctx.service.rag.relevance import Calibration
+from agentctx.service.rag.unmeasured import leader, leader_first
+from agentctx.service.rag.word_match import QuestionWords
+from agentctx.storage.search import NearestChunk, SearchStorage, Steps, TermCounts, WordResults
+from agentctx.storage.vectors import Vectors
+from agentctx.telemetry import Telemetry
+
+_log = structlog.get_logger("agentctx.rag")
+
+T = TypeVar("T")
+
+MIN_POOL = 30
+"""Minimum number of candidates from each search. In large memories, 30 to 100 perform alike; in small ones,
+more than 30 find less, because nearness is scaled within the pool."""
+POOL_PER_RESULT = 4
+MANY_CHUNKS = 30_000
+"""From this many chunks on, words and vectors are searched at the same time."""
+
+
+class QueryEmbedder(Protocol):
+    """The part of an embedder that retrieval needs."""
+
+    async def embed_query(self, text: str) -> Vectors: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The space and embedder that answer questions now; if there is none, `reason` says why.
+
+    `calibration` belongs to the space's model; None until it is calibrated.
+    """
+
+    space: int | None
+    reason: str | None = None
+    embedder: QueryEmbedder | None = None
+    calibration: Calibration | None = None
+
+
+class Retrieval:
+    """Searches by keyword and by vector; by keyword alone while the model is missing, down or slow."""
+
+    def __init__(
+        self,
+        storage: SearchStorage,
+        serving: Callable[[], Serving],
+        settings: Callable[[], RagSettings],
+        telemetry: Telemetry,
+    ) -> None:
+        self._storage = storage
+        self._serving = serving
+        self._settings = settings
+        self._telemetry = telemetry
+        self._chunks = 0
+        """The number of chunks in all namespaces at the last question."""
+        self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
+        self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def find(self, question: Question, pool: int, steps: Callable[[SearchInput], Steps[T]]) -> T:
+        """Return the result of the steps for a question to one namespace; each search yields up to `pool`.
+
+        Raises:
+            StorageFailed, DeadlineExceeded: the database could not be read.
+        """
+        serving, deadline_s, stopwatch = self._serving(), self._deadline_s(question), Stopwatch()
+        calibration, space = serving.calibration, serving.space
+        words = asyncio.ensure_future(self._words(question, pool))
+        try:
+            if serving.embedder is None or space is None:
+                reason = serving.reason or "off: no embedding provider is configured"
+            else:
+                try:
+                    async with asyncio.timeout(deadline_s):
+                        # The keyword search begins first: the embedding's thread may delay the loop by 2 ms.
+                        await asyncio.sleep(0)
+                        query = await self._vector(space, serving.embedder, question.text)
+                        # A second visit to the database costs more than it saves while words take little.
+                        is_parallel = self._chunks >= MANY_CHUNKS and not words.done()
+                        nearest = await self._nearest(space, query, question, pool) if is_parallel else None
+                        known = replace(
+                            await self._readable(asyncio.shield(words), question, pool),
+                            nearest=nearest,
+                            query=query,
+                            calibration=calibration if calibration and calibration.fits(query) else None,
+                            stopwatch=stopwatch,
+                        )
+                        return await self._storage.follow(partial(steps, known), space)
+                except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:
+                    reason = _reason(error, deadline_s)
+            known = replace(await words, degraded=reason, stopwatch=stopwatch)
+            return await self._storage.follow(partial(steps, known), None)
+        finally:
+            words.cancel()
+            for stage, began, seconds in stopwatch.measured:
+                self._telemetry.passed(stage, began, seconds)
+
+    def _deadline_s(self, question: Question) -> float:
+        maximum = self._settings().deadline_s
+        return min(maximum, question.deadline_s or maximum)
+
+    async def _words(self, question: Question, pool: int) -> SearchInput:
+        with self._telemetry.stage("words"):
+            found = await self._storage.by_words(question.text, question.wanted, pool)
+        self._chunks = found.counts.chunks
+        return self._input(question, pool, found)
+
+    async def _readable(
+        self, words: asyncio.Future[SearchInput], question: Question, pool: int
+    ) -> SearchInput:
+        """Return the keyword hits; none if the index is damaged, which `words_shortfall` reports."""
+        try:
+            return await words
+        except StorageCorrupt as error:
+            _log.warning("word_search_failed", code=error.code, problem=error.message)
+            return self._input(question, pool, WordResults([], TermCounts(0, {})))
+
+    def _input(self, question: Question, pool: int, found: WordResults) -> SearchInput:
+        words = QuestionWords(question.text)
+        return SearchInput(
+            question=question,
+            pool=pool,
+            dense_weight=self._settings().dense_weight,
+            words=words,
+            rarity=words.rarity(found.counts),
+            word_hits=found.hits,
+        )
+
+    async def _nearest(self, space: int, query: Vectors, question: Question, pool: int) -> list[NearestChunk]:
+        """Search by vector while the keyword search is running; otherwise, the steps do it."""
+        with self._telemetry.stage("vectors"):
+            return await self._storage.by_vector(space, query, question.wanted, pool)
+
+    async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
+        # The namespaces ask the same question concurrently: the first one embeds it for all.
+        async with self._embedding.setdefault((space, text), asyncio.Lock()):
+            cached = self._vectors.get((space, text))
+            if cached is not None:
+                self._vectors.move_to_end((space, text))
+                return cached
+            with self._telemetry.embedding("query", 1):
+                vector = await embedder.embed_query(text)
+            self._keep(space, text, vector)
+        return vector
+
+    def _keep(self, space: int, text: str, vector: Vectors) -> None:
+        maximum = self._settings().cache_entries
+        if maximum:
+            self._vectors[space, text] = vector
+            if len(self._vectors) > maximum:
+                self._vectors.popitem(last=False)
+
+
+def sub_questions(question: Question) -> list[Question]:
+    """Expand a question into one per namespace and query of the prompt.
+
+    A long prompt has several queries; the most relevant of their answers count.
+    """
+    texts = queries_of(question.text)
+    return [replace(question, wanted=wanted, text=text) for wanted in question.filters for text in texts]
+
+
+def merged(questions: Sequence[Question], found: Sequence[Ranking]) -> Ranking:
+    """Merge what was found for the questions from `sub_questions` into one ranking."""
+    by_namespace = groupby(zip(questions, found, strict=True), lambda pair: pair[0].wanted.namespace)
+    merge = interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
+    # The words of different texts cannot be compared, so those of the first decide, in all namespaces.
+    first = (each for asked, each in zip(questions, found, strict=True) if asked.text == questions[0].text)
+    leads = leader([candidate for each in first for candidate in each.judged])
+    return replace(merge, judged=leader_first(merge.judged, leads))
+
+
+def best_of_each(found: Sequence[Ranking]) -> Ranking:
+    """Merge the results of several queries: each candidate at its best relevance, most relevant first."""
+    if len(found) == 1:
+        return found[0]
+    judged = (candidate for each in found for candidate in each.judged)
+    best = _first_of_each(sorted(judged, key=lambda candidate: -candidate.relevance))
+    rest = (candidate for each in found for candidate in each.rest)
+    return _together(found, best, _first_of_each(rest, known={candidate.chunk for candidate in best}))
+
+
+def interleaved(found: Sequence[Ranking]) -> Ranking:
+    """Merge the results of several namespaces into one ranking by relevance.
+
+    The candidates of a namespace keep their order, which reflects more than relevance: a turn between good
+    ones ranks well. So each candidate is ranked by the best relevance from its own position to the end.
+    """
+    if len(found) == 1:
+        return found[0]
+    judged = [list(zip(_best_remaining(each.judged), each.judged, strict=True)) for each in found]
+    best = [candidate for _, candidate in merge_sorted(*judged, key=lambda row: -row[0])]
+    return _together(found, best, [candidate for each in found for candidate in each.rest])
+
+
+def _together(found: Sequence[Ranking], judged: list[Candidate], rest: list[Candidate]) -> Ranking:
+    texts = {chunk: text for each in found for chunk, text in each.texts.items()}
+    return Ranking(judged, rest, texts, next((each.degraded for each in found if each.degraded), None))
+
+
+def _best_remaining(judged: Sequence[Candidate]) -> list[float]:
+    """Return, for each candidate, the best relevance from its position to the end."""
+    return list(accumulate((each.relevance for each in reversed(judged)), max))[::-1]
+
+
+def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:
+    first: dict[int, Candidate] = {}
+    for candidate in candidates:
+        if candidate.chunk not in known:
+            first.setdefault(candidate.chunk, candidate)
+    return list(first.values())
+
+
+def _reason(error: Exception, deadline_s: float) -> str:
+    """Return a readable reason for the failure of the vector search."""
+    if isinstance(error, TimeoutError):
+        return f"deadline: it took longer than {deadline_s:g} s"
+    if isinstance(error, ProviderFailed):
+        return f"provider_failed: {error.message}"
+    assert isinstance(error, AgentctxError)  # noqa: S101 - the caller catches no others
+    _log.warning("vector_search_failed", code=error.code, problem=error.message)
+    return f"{error.code}: {error.message}"
+
+
+def pool_for(limit: int) -> int:
+    """Return how many candidates each search yields."""
+    return max(MIN_POOL, POOL_PER_RESULT * limit)

@@ -1,0 +1,231 @@
+"""Answer questions: passages for a search, or the block for an LLM call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from agentctx.config.embedding import RagSettings, RerankSettings
+from agentctx.embedding.rerankers.base import Reranker
+from agentctx.service.rag.budget import estimate_tokens, fit
+from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.duplicates import ConversationTexts
+from agentctx.service.rag.explain import Ranks
+from agentctx.service.rag.finding import SPARE, Ranking, passages, ranks
+from agentctx.service.rag.injection import InjectionRules, apply_caps, select_candidates
+from agentctx.service.rag.prompt import not_looked_up
+from agentctx.service.rag.question import Answer, Question, allowed
+from agentctx.service.rag.relevance import Eagerness, Gate
+from agentctx.service.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
+from agentctx.service.rag.rerank import Reranking, can_change_result
+from agentctx.service.rag.retrieval import QueryEmbedder, Retrieval, Serving, merged, pool_for, sub_questions
+from agentctx.service.rag.select import Caps, distinct_texts, select
+from agentctx.service.rag.trace import Trace
+from agentctx.service.rag.unmeasured import order_by_distance, to_choose_from
+from agentctx.service.telemetry.labels import degradation
+from agentctx.storage.base import Storage
+from agentctx.storage.search import ResolvedChunk
+from agentctx.telemetry import NO_TELEMETRY, Measurement, Telemetry
+from agentctx.times import format_date
+
+LOOKED_AT = 1_000
+"""How many hits of each search are examined for one entry."""
+QUESTIONS_PER_COUNT = 1_000
+"""Number of entries that can be counted at less than the cost of one question."""
+
+
+class RAGService:
+    """Embeds a question, searches the collections, then resolves and orders the hits.
+
+    Always answers: while the embedder is missing, down or slow, by keyword search alone, marked as degraded.
+    A reranker chooses among the best candidates and orders them; with `order="distance"`, it only chooses.
+    While it is down or slow, the fused order is used instead, and the answer says so.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        embedder: QueryEmbedder | None,
+        serving: Callable[[], Serving],
+        settings: RagSettings | None = None,
+        *,
+        telemetry: Telemetry = NO_TELEMETRY,
+        reranker: Reranker | None = None,
+        rerank_settings: RerankSettings | None = None,
+        eagerness: Eagerness | None = "normal",
+        caps: Caps | None = None,
+    ) -> None:
+        """`embedder` is used if `serving` has none. With `eagerness` None, every hit is injected."""
+        self._caps = caps or Caps()
+        self._search = storage.search
+        self._read_secret = storage.secret
+        self._sizes = Sizes(storage.search.count_entries)
+        self._telemetry = telemetry
+        self.settings = settings or RagSettings()
+        """May be replaced at runtime; the next question uses the new settings."""
+        self.eagerness = eagerness
+        self._reranking = (
+            Reranking(reranker, rerank_settings or RerankSettings(), telemetry) if reranker else None
+        )
+        self._candidates = self._reranking.settings.candidates if self._reranking else 0
+        self._secret: bytes | None = None
+
+        def answering() -> Serving:
+            now = serving()
+            return now if now.embedder is not None else replace(now, embedder=embedder)
+
+        self._retrieval = Retrieval(storage.search, answering, lambda: self.settings, telemetry)
+
+    async def retrieve(self, question: Question) -> Answer:
+        """Return the closest passages; none for a blank question.
+
+        Raises:
+            StorageFailed, DeadlineExceeded: the database could not be read.
+        """
+        if not question.text.strip():
+            return Answer()
+        with self._telemetry.answering(question.limit) as answering:
+            asked = sub_questions(question)
+            ranking = merged(asked, await asyncio.gather(*self._searches(asked)))
+            selected = self._selected(question, ranking)
+            chosen, rerank = await self._reranked(question, selected, ranking)
+            return self._answer(question, ranking, chosen[: question.limit], rerank, answering)
+
+    async def context(self, question: Question, *, budget_tokens: int) -> Answer:
+        """Return the block for an LLM call, within the budget; empty if nothing is relevant.
+
+        `InjectionRules` decide what it may contain, unless the question asks for everything.
+
+        Raises:
+            StorageFailed, DeadlineExceeded: the database could not be read.
+        """
+        if not_looked_up(question.text, everything=question.everything):
+            return Answer()
+        trace: Trace | None = None
+        if question.everything and question.position is None and not question.present:
+            answer = await self.retrieve(question)
+        else:
+            answer, trace = await self._injection(allowed(question))
+        left = budget_tokens - estimate_tokens(EMPTY_FRAME)
+        shown = {hit.chunk: block_passage(hit, question.wanted.namespace) for hit in answer.hits}
+        hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(shown[hit.chunk])))
+        block = render([shown[hit.chunk] for hit in hits], secret=await self.secret())
+        answer = replace(answer, hits=tuple(hits), block=block, tokens=estimate_tokens(block))
+        if trace is None:
+            return answer
+        trace.left_out("budget", shown.keys() - {hit.chunk for hit in hits})
+        return replace(answer, considered=trace.considered(), gate=trace.gate)
+
+    async def secret(self) -> bytes:
+        """Return the secret of the installation, read once."""
+        if self._secret is None:
+            self._secret = await self._read_secret()
+        return self._secret
+
+    async def places(self, question: Question, entry: str) -> Ranks:
+        """Return the ranks of an entry among everything the question finds in its first namespace."""
+        return await self._retrieval.find(allowed(question), LOOKED_AT, partial(ranks, entry=entry))
+
+    def _searches(self, questions: Sequence[Question]) -> list[Coroutine[Any, Any, Ranking]]:
+        pool = max(pool_for(questions[0].limit), self._candidates)
+        return [self._retrieval.find(each, pool, passages) for each in questions]
+
+    async def _injection(self, question: Question) -> tuple[Answer, Trace]:
+        """Choose the passages to inject; the trace records the fate of every candidate."""
+        with self._telemetry.answering(question.limit) as answering:
+            asked = sub_questions(question)
+            ranking = merged(asked, await asyncio.gather(*self._searches(asked)))
+            rules = await self._rules(question)
+            trace = Trace(ranking.candidates, rules.gate)
+            read = trace.kept("limit", ranking.candidates, to_choose_from(ranking.judged, question.order))
+            candidates = select_candidates(
+                read, ranking.texts, rules, trace, max_per_entry=self.settings.max_per_entry
+            )
+            chosen, rerank = await self._reranked(question, candidates, ranking)
+            if self._reranking and rerank is None:
+                trace.reranked(chosen)
+            kept = apply_caps(chosen, ranking.texts, rules, trace, question.limit)
+            return self._answer(question, ranking, kept, rerank, answering), trace
+
+    async def _rules(self, question: Question) -> InjectionRules:
+        gate = None
+        if self.eagerness and not question.everything:
+            sizes = [await self._sizes.of(wanted.namespace) for wanted in question.filters]
+            gate = Gate.of(self.eagerness, sum(sizes))
+        return InjectionRules(
+            gate=gate,
+            max_distance=question.max_distance,
+            conversation=ConversationTexts(question.present, question.own),
+            caps=replace(self._caps, asker=question.asker, strict=question.position == "system"),
+            with_flagged=question.position != "system",
+        )
+
+    def _selected(self, question: Question, ranking: Ranking) -> list[Candidate]:
+        """Return the candidates that may be in the answer, in order."""
+        judged = to_choose_from(ranking.judged, question.order)
+        selected = select(
+            [each for each in judged if each.chunk in ranking.texts],
+            limit=max(question.limit, self._candidates) + SPARE,
+            max_per_entry=self.settings.max_per_entry,
+            max_distance=question.max_distance,
+            keep_unmeasured=ranking.degraded is not None,
+        )
+        return distinct_texts(selected, {chunk: text.content for chunk, text in ranking.texts.items()})
+
+    async def _reranked(
+        self, question: Question, candidates: Sequence[Candidate], ranking: Ranking
+    ) -> tuple[list[Candidate], str | None]:
+        """Return the candidates, best first, and the reason if the reranker failed to order them."""
+        if self._reranking and can_change_result(len(candidates), question.limit, question.order):
+            return await self._reranking.order(question.text, candidates, ranking.texts, question.limit)
+        return list(candidates), None
+
+    def _answer(
+        self,
+        question: Question,
+        ranking: Ranking,
+        chosen: Sequence[Candidate],
+        rerank: str | None,
+        answering: Measurement,
+    ) -> Answer:
+        """Return the texts of the chosen; say why some may be missing: no vectors, or an incomplete index."""
+        reasons = (ranking.degraded, self._search.words_shortfall)
+        degraded = "; ".join(reason for reason in reasons if reason) or None
+        if degraded is not None:
+            answering.ended(degradation(degraded))
+        ordered = order_by_distance(chosen) if question.order == "distance" else chosen
+        hits = (replace(ranking.texts[c.chunk], distance=c.distance, relevance=c.relevance) for c in ordered)
+        return Answer(tuple(hits), degraded, rerank)
+
+
+class Sizes:
+    """Caches the number of entries per namespace, recounting when it may have changed noticeably."""
+
+    def __init__(self, count: Callable[[str], Awaitable[int]]) -> None:
+        self._count = count
+        self._known: dict[str, tuple[int, int]] = {}
+
+    async def of(self, namespace: str) -> int:
+        """Return the count, which is renewed after `count / QUESTIONS_PER_COUNT` questions."""
+        size, left = self._known.get(namespace, (0, 0))
+        if left <= 0:
+            size = await self._count(namespace)
+            left = size // QUESTIONS_PER_COUNT
+        self._known[namespace] = size, left - 1
+        return size
+
+
+def block_passage(hit: ResolvedChunk, home: str) -> BlockPassage:
+    """Convert a hit to the passage a block shows, with its namespace unless it is `home`."""
+    entry = hit.entry
+    return BlockPassage(
+        collection=entry.collection,
+        source=hit.source_id,
+        date=format_date(entry.updated),
+        trust=entry.trust,
+        content=hit.content,
+        namespace="" if entry.namespace == home else entry.namespace,
+    )

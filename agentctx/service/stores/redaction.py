@@ -1,0 +1,129 @@
+"""Redacts secrets in an entry's fields before anything is stored, queued, sent or logged. No I/O."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from agentctx.errors import SecretRefused
+from agentctx.names import MAX_NAME_CHARS, normalised
+from agentctx.text.redaction.redact import SecretFinding
+from agentctx.text.redaction.redactor import Redactor
+
+MAX_NAMED: Final = 10
+"""How many secrets a refusal lists."""
+
+Places: TypeAlias = Sequence[Sequence[int]]
+"""Places in a file: pairs `[offset in content, number]`, ascending, as in `wire.FileRecord`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFinding:
+    """A secret and the field that contains it, like `content` or `tags.0`."""
+
+    field: str
+    finding: SecretFinding
+
+
+def redact_fields(
+    fields: Mapping[str, Any], redactor: Redactor, *, what: str = "This entry cannot be saved"
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the fields with secrets redacted, also in lists, and the kinds of secrets in the order found.
+
+    The places of a file are adjusted to the redacted text.
+
+    Raises:
+        SecretRefused: there are secrets, and the redactor refuses them.
+    """
+    redacted: dict[str, Any] = {}
+    found: list[FieldFinding] = []
+    for name, value in fields.items():
+        redacted[name], here = _redact_value(name, value, redactor)
+        found += here
+    if found and redactor.refuses:
+        raise _refusal(found, what)
+    if not found:
+        return redacted, ()
+    if in_content := [each.finding for each in found if each.field == "content"]:
+        _move_places(redacted, fields["content"], in_content)
+    return redacted, tuple(dict.fromkeys(each.finding.kind for each in found))
+
+
+def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple[str, ...]]:
+    """Return the name of a session or an agent, or a key, as it is stored: normalised and redacted.
+
+    It is never refused, even if the fields of an entry are. A name that marks make longer than a name may be
+    is cut.
+    """
+    if name is None:
+        return None, ()
+    redacted = redactor.of_name(normalised(name))
+    return redacted.text[:MAX_NAME_CHARS], redacted.kinds if redacted.findings else ()
+
+
+def moved_places(
+    places: Places, content: str, findings: Sequence[SecretFinding], *, by_line: bool
+) -> list[list[int]]:
+    """Adjust the places to the text after the findings are redacted.
+
+    A place within a secret moves to the end of its mark. With `by_line`, a finding that contains line breaks
+    adds a place behind it, with the number of the line on which the text continues.
+    """
+    shift = _Shift(findings)
+    moved = {shift.moved(offset): number for offset, number in places}
+    for finding in findings if by_line else ():
+        if "\n" in content[finding.start : finding.end]:
+            moved[shift.moved(finding.end)] = _line_at(finding.end, places, content)
+    return [[offset, moved[offset]] for offset in sorted(moved)]
+
+
+class _Shift:
+    """Maps offsets of the original text to offsets of the redacted text."""
+
+    def __init__(self, findings: Sequence[SecretFinding]) -> None:
+        self._starts = [finding.start for finding in findings]
+        self._ends = [finding.end for finding in findings]
+        self._after: list[int] = []
+        at = 0
+        for finding in findings:
+            at += len(f"[redacted:{finding.kind}]") - finding.length
+            self._after.append(at)
+
+    def moved(self, offset: int) -> int:
+        last = bisect_right(self._starts, offset) - 1
+        if last < 0:
+            return offset
+        if offset == self._starts[last]:
+            return offset + (self._after[last - 1] if last else 0)
+        return max(offset, self._ends[last]) + self._after[last]
+
+
+def _line_at(offset: int, places: Places, content: str) -> int:
+    before = bisect_right(places, offset, key=lambda place: place[0]) - 1
+    start, number = places[before] if before >= 0 else (0, 1)
+    return number + content.count("\n", start, offset)
+
+
+def _redact_value(name: str, value: Any, redactor: Redactor) -> tuple[Any, list[FieldFinding]]:
+    if isinstance(value, str):
+        text, findings = redactor(value)
+        return text, [FieldFinding(name, finding) for finding in findings] if findings else []
+    if isinstance(value, list) and value:
+        pairs = [_redact_value(f"{name}.{at}", item, redactor) for at, item in enumerate(value)]
+        return [item for item, _ in pairs], [each for _, found in pairs for each in found]
+    return value, []
+
+
+def _move_places(fields: dict[str, Any], content: str, findings: Sequence[SecretFinding]) -> None:
+    file = fields.get("file")
+    if isinstance(file, dict):
+        by_line = file.get("unit") == "line"
+        fields["file"] = {**file, "places": moved_places(file["places"], content, findings, by_line=by_line)}
+
+
+def _refusal(found: Iterable[FieldFinding], what: str) -> SecretRefused:
+    places = [f"{each.finding.kind} in {each.field} at {each.finding.start}" for each in found]
+    more = f" and {len(places) - MAX_NAMED} more" if len(places) > MAX_NAMED else ""
+    return SecretRefused(f"{what}: it contains secrets: {', '.join(places[:MAX_NAMED])}{more}")

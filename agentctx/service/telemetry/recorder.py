@@ -1,0 +1,224 @@
+"""Turn reports into counts, distributions and recent durations."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from time import perf_counter
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from agentctx import wire
+from agentctx.service.telemetry import metrics
+from agentctx.service.telemetry.labels import failure_code, provider_failure, status_class
+from agentctx.service.telemetry.loop_lag import LoopLag
+from agentctx.service.telemetry.metrics import Count, Labels, Samples, Spread
+from agentctx.telemetry import EmbedKind, Headers, Measurement, Stage, Telemetry
+from agentctx.wire import InjectionPosition
+
+Record: TypeAlias = Callable[[float, Labels, BaseException | None], None]
+"""Receives the seconds, the labels, and the exception that ended the operation, if any."""
+
+NO_CHANGE = "none"
+RECENT_SIZE = 512
+_PURPOSES = {"batch": "jobs", "query": "questions"}
+
+
+class Recorder(Telemetry):
+    """A `Telemetry` that counts from its creation, at the start of the daemon."""
+
+    def __init__(self) -> None:
+        self.started = time.time()
+        """Time of creation, in seconds since 1970."""
+        self._saves = Count(metrics.SAVES)
+        self._edits = Count(metrics.EDITS)
+        self._save_failures = Count(metrics.SAVE_FAILURES)
+        self._save_seconds = Spread(metrics.SAVE_SECONDS)
+        self._commit_seconds = Spread(metrics.COMMIT_SECONDS)
+        self._commit_members = Spread(metrics.COMMIT_MEMBERS)
+        self._batch_seconds = Spread(metrics.BATCH_SECONDS)
+        self._batch_texts = Spread(metrics.BATCH_TEXTS)
+        self._provider_calls = Count(metrics.PROVIDER_CALLS)
+        self._provider_failures = Count(metrics.PROVIDER_FAILURES)
+        self._search_seconds = Spread(metrics.SEARCH_SECONDS)
+        self._degraded = Count(metrics.DEGRADED)
+        self._injections = Count(metrics.INJECTIONS)
+        self._not_injected = Count(metrics.NOT_INJECTED)
+        self._quota_refusals = Count(metrics.QUOTA_REFUSALS)
+        self._flags = Count(metrics.FLAGS)
+        self._requests = Count(metrics.REQUESTS)
+        self._request_seconds = Spread(metrics.REQUEST_SECONDS)
+        self._loop_lag = Spread(metrics.LOOP_LAG)
+        self.loop_lag = LoopLag()
+        self.captures_refused = 0
+        self._asked = 0
+        self._recent_saves = Recent()
+        self._recent_answers = Recent()
+        self._recent_calls = Recent()
+
+    def request(self, method: str, headers: Headers, request_id: str) -> Measurement:  # noqa: ARG002 - for traces
+        return _Timed(partial(self._answered, method))
+
+    def saving(self) -> Measurement:
+        return _Timed(partial(self._changed, self._saves))
+
+    def editing(self) -> Measurement:
+        return _Timed(partial(self._changed, self._edits))
+
+    def answering(self, limit: int) -> Measurement:  # noqa: ARG002 - for traces
+        return _Timed(self._asked_for)
+
+    def stage(self, stage: Stage) -> Measurement:
+        return _Timed(partial(self._passed, stage))
+
+    def passed(self, stage: Stage, began: float, seconds: float) -> None:  # noqa: ARG002 - for traces
+        self._search_seconds.add(seconds, (stage,))
+
+    def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
+        return _Timed(partial(self._called, kind, texts))
+
+    def injected(self, position: InjectionPosition, block: str) -> None:
+        self._injections.add((position, block))
+
+    def not_injected(self, reason: str) -> None:
+        self._not_injected.add((reason,))
+
+    def quota_exceeded(self, quota: str) -> None:
+        self._quota_refusals.add((quota,))
+
+    def capture_refused(self) -> None:
+        self.captures_refused += 1
+
+    def flagged(self, flags: Iterable[str]) -> None:
+        for flag in flags:
+            self._flags.add((flag,))
+
+    def committed(self, seconds: float, members: int) -> None:
+        self._commit_seconds.add(seconds)
+        self._commit_members.add(members)
+
+    def loop_lagged(self, seconds: float) -> None:
+        self._loop_lag.add(seconds)
+        self.loop_lag.record(seconds)
+
+    def activity(self, *, embedded: int) -> wire.ActivityStatus:
+        """Return what happened since the start; the queue counts the `embedded` vectors."""
+        return wire.ActivityStatus(
+            saved=_changed(self._saves) + _changed(self._edits),
+            asked=self._asked,
+            degraded=self._degraded.total(),
+            embedded=embedded,
+            provider_failures=self._provider_failures.total(),
+            requests={
+                _PURPOSES.get(kind, kind): int(calls)
+                for (kind,), calls in self._provider_calls.samples().items()
+            },
+            captures_refused=self.captures_refused,
+            save=self._recent_saves.latency(),
+            ask=self._recent_answers.latency(),
+            embed=self._recent_calls.latency(),
+        )
+
+    def samples(self) -> Samples:
+        """Return a copy of every count and distribution."""
+        return {
+            held.metric: held.samples() for held in vars(self).values() if isinstance(held, Count | Spread)
+        }
+
+    def _answered(self, method: str, seconds: float, labels: Labels, _: BaseException | None) -> None:
+        route, status = labels or ("unknown", "500")
+        self._requests.add((route, method, status_class(status)))
+        self._request_seconds.add(seconds, (route,))
+
+    def _changed(self, count: Count, seconds: float, labels: Labels, error: BaseException | None) -> None:
+        if error is not None:
+            self._save_failures.add((failure_code(error),))
+            return
+        count.add(labels)
+        self._save_seconds.add(seconds)
+        self._recent_saves.add(seconds)
+
+    def _asked_for(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
+        if error is not None:
+            return  # no answer: the request's status reports it
+        self._asked += 1
+        self._search_seconds.add(seconds, ("total",))
+        self._recent_answers.add(seconds)
+        if labels:
+            self._degraded.add(labels)
+
+    def _passed(self, stage: Stage, seconds: float, _: Labels, __: BaseException | None) -> None:
+        self._search_seconds.add(seconds, (stage,))
+
+    def _called(
+        self, kind: EmbedKind, texts: int, seconds: float, labels: Labels, error: BaseException | None
+    ) -> None:
+        self._provider_calls.add((kind,))
+        if kind == "query":
+            self._search_seconds.add(seconds, ("embed",))
+        elif kind == "batch":
+            self._batch_seconds.add(seconds)
+            self._batch_texts.add(texts)
+            self._recent_calls.add(seconds)
+        if error is not None:
+            self._provider_failures.add((kind, provider_failure(error)))
+        elif labels:
+            self._provider_failures.add((kind, *labels))
+
+
+class _Timed(Measurement):
+    """An operation whose end is recorded."""
+
+    __slots__ = ("_labels", "_record", "_started")
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._labels: Labels = ()
+        self._started = 0.0
+
+    def ended(self, *labels: str) -> None:
+        self._labels = labels
+
+    def __enter__(self) -> Self:
+        self._started = perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._record(perf_counter() - self._started, self._labels, error)
+
+
+def _changed(count: Count) -> int:
+    return int(sum(times for labels, times in count.values.items() if labels[-1] != NO_CHANGE))
+
+
+class Recent:
+    """A ring buffer of durations in seconds; the oldest is dropped."""
+
+    __slots__ = ("_seconds",)
+
+    def __init__(self, size: int = RECENT_SIZE) -> None:
+        self._seconds: deque[float] = deque(maxlen=size)
+
+    def add(self, seconds: float) -> None:
+        self._seconds.append(seconds)
+
+    def latency(self) -> wire.Latency | None:
+        """Return the latency, or None before the first event."""
+        if not self._seconds:
+            return None
+        ordered = sorted(self._seconds)
+        return wire.Latency(p50_ms=_milliseconds(ordered, 0.50), p95_ms=_milliseconds(ordered, 0.95))
+
+
+def nearest_rank(ordered: Sequence[float], share: float) -> float:
+    """Return the least value that at least `share` of the sorted values do not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def _milliseconds(ordered: Sequence[float], share: float) -> float:
+    return round(nearest_rank(ordered, share) * 1_000, 3)

@@ -1,0 +1,413 @@
+"""The only writing connection, with group commit: callers that wait at the same time share one fsync."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import structlog
+
+from agentctx.errors import StorageClosed, StorageFailed, StorageFull
+from agentctx.storage.file.checkpoint import WalState, readable_wal_state
+from agentctx.storage.file.checkpointer import Checkpointer
+from agentctx.storage.file.commit import FailedWrite, Outcome, WriteFunction, error_for_caller, is_disk_fault
+from agentctx.storage.file.connection_thread import finish
+from agentctx.storage.file.copy import RunningCopy
+from agentctx.storage.file.driver import BUSY_TIMEOUT_MS, Connection
+from agentctx.storage.file.readers import Readers
+from agentctx.storage.file.recovery import Recovery, pause_s
+from agentctx.storage.file.reserve import Reserve, Write, commit_within
+from agentctx.storage.file.write_groups import WaitingWrite, WriteGroups
+from agentctx.storage.file.writing_connection import WritingConnection
+from agentctx.telemetry import NO_TELEMETRY, Telemetry
+
+log = structlog.get_logger("agentctx.sqlite")
+
+T = TypeVar("T")
+
+
+class Writer:
+    """Runs writing functions, each atomically, and returns once they are on disk.
+
+    Functions that wait together share one transaction and one commit. A function must be re-runnable and
+    touch nothing but its connection: if one of a group raises, all are run again, each in a savepoint;
+    if the whole group is lost (disk full, failed commit), each is run again alone.
+
+    If the disk fails, or the files of the database are no longer at their path, the writer refuses all writes
+    until it has restored the files, reopened and verified the database, which it attempts automatically, with
+    increasing pauses.
+    """
+
+    def __init__(
+        self,
+        connection: WritingConnection,
+        telemetry: Telemetry = NO_TELEMETRY,
+        reserve_bytes: int = 0,
+    ) -> None:
+        self.commits = 0
+        """The number of commits since the database was opened."""
+        self.fault: StorageFailed | None = None
+        """Why nothing can be written at present."""
+        self._loss: StorageFailed | None = None
+        self._connection = connection
+        self._reserve = Reserve(connection.path.parent, reserve_bytes)
+        self._is_sound = asyncio.Event()
+        self._is_sound.set()
+        self._stopped = asyncio.Event()
+        self._telemetry = telemetry
+        self._groups = WriteGroups()
+        self._checkpoints = Checkpointer(connection, self._reserve)
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._ending: asyncio.Future[None] | None = None
+        self._in_use = asyncio.Lock()
+        self._copy: RunningCopy | None = None
+        self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
+
+    @classmethod
+    async def open(
+        cls, path: str | Path, telemetry: Telemetry = NO_TELEMETRY, reserve_bytes: int = 0
+    ) -> Self:
+        """Open the writing connection of a database, which is created if it is missing.
+
+        `reserve_bytes` of the disk are reserved for deletions (`keep_reserve`).
+
+        Raises:
+            DriverUnsuitable, StorageFailed: as `driver.open_connection`.
+        """
+        return cls(await WritingConnection.open(path), telemetry, reserve_bytes)
+
+    def recover_with(self, others: Readers) -> None:
+        """Set the other connections of this process, all of which must be closed to reread the disk."""
+        self._connection.others = others
+
+    async def run(self, fn: WriteFunction[T], *, uses_reserve: bool = False) -> T:
+        """Run a function in a transaction and return its result once it is committed.
+
+        The function must not begin or end a transaction. If it raises, its own changes are rolled back and
+        the other functions' changes stay. Cancelling the caller does not stop it: it may still be committed.
+        With `uses_reserve` it may use the space reserved for deletions if the disk is full.
+
+        Raises:
+            StorageFull: no space is left except the reserve for deletions; reads continue.
+            StorageFailed: SQLite refused it, or the disk has failed and the database is not verified yet.
+            StorageClosed: after `close`.
+            Exception: raised by the function.
+        """
+        if self._closed:
+            raise StorageClosed("The database is closed for writing.")
+        self._require_accepting()
+        result: asyncio.Future[T] = self._groups.add(Write(fn, uses_reserve))
+        if self._groups.starts_or_completes():
+            self._wake.set()
+        return await result
+
+    async def checkpoint(self, *, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
+        """Move everything from the WAL into the database and empty the WAL.
+
+        Only then is deleted text gone from the disk. Returns False if a reader blocked it for longer than
+        `patience_ms`; writes wait in the meantime.
+
+        Raises:
+            StorageFailed, StorageClosed.
+        """
+        self._require_accepting()
+        try:
+            return await self._checkpoints.empty_wal(patience_ms=patience_ms)
+        except StorageFailed as error:
+            self._inspect_errors(error)
+            raise
+
+    async def turn(self) -> None:
+        """Wait until the connection's thread has finished its present work; writes nothing.
+
+        Raises:
+            StorageFailed, StorageClosed: as `run`.
+        """
+        self._require_accepting()
+        await self._connection.thread.run(lambda connection: connection.execute("SELECT 1").fetchone())
+
+    async def copy(
+        self, copy: Callable[[Connection], None], stop: threading.Event, *, gives_way: bool = False
+    ) -> bool:
+        """Run a function outside of the connection's thread that copies the database through the connection.
+
+        Writes continue, and their commits are in the copy (`copy.copy_pages`). `stop` is set if the caller is
+        cancelled or the connection has to be closed; the function must then end. With `gives_way`,
+        `while_closed` ends the copy too, and this returns False; without it, `while_closed` is refused.
+
+        Raises:
+            StorageFailed: the disk has failed, or another copy is being made.
+            StorageClosed: after `close`.
+            Exception: raised by the function.
+        """
+        self._require_accepting()
+        async with self._in_use:
+            if self._closed:
+                raise StorageClosed("The database is closed.")
+            self._require_accepting()
+            if self._copy is not None:
+                raise StorageFailed("The database is already being copied.")
+            connection = self._connection.thread.connection
+            self._copy = RunningCopy(copy, connection, stop, gives_way=gives_way)
+        try:
+            return await self._copy.result()
+        finally:
+            self._copy = None
+
+    async def while_closed(self, work: Callable[[Path], T], *, patience_ms: int) -> T:
+        """Run a function in a thread while no connection of this process is open; reads and writes wait.
+
+        Everything committed is then in the database file, and there is no WAL.
+
+        Raises:
+            StorageFailed: another connection reads for longer than `patience_ms`, a copy is made that does
+                not give way, or SQLite or `work` failed.
+        """
+        self._require_accepting()
+        others = (
+            self._connection.others.paused(patience_ms / 1_000)
+            if self._connection.others
+            else contextlib.nullcontext()
+        )
+        async with self._in_use:
+            if self._closed:
+                raise StorageClosed("The database is closed for writing.")
+            if self._copy is not None:
+                await self._copy.give_way()
+            async with others:
+                if not await self.checkpoint(patience_ms=patience_ms):
+                    raise StorageFailed("The database is being read by another program.")
+                # Finish even if the caller is cancelled: stopping halfway would leave no writing connection.
+                return await finish(asyncio.ensure_future(self._closed_for(work)))
+
+    async def inspect_files(self) -> None:
+        """Check whether the database files were removed, replaced or moved; then refuse writes and rescue
+        them.
+
+        Each commit checks too; this is for times without writes.
+        """
+        if self._accepts_writes():
+            async with self._in_use:
+                if self._accepts_writes():
+                    self._note_loss(await asyncio.to_thread(self._connection.loss))
+
+    def _accepts_writes(self) -> bool:
+        return self.fault is None and not self._closed
+
+    @property
+    def moved_to(self) -> Path | None:
+        """The path of the database files, if they were moved."""
+        return None if self.fault is None else self._connection.moved_to
+
+    def _note_loss(self, fault: StorageFailed | None) -> None:
+        if fault is None or self.fault is not None:
+            return
+        _log_event(log.error, "database_files_lost", problem=fault.message, hint=fault.hint)
+        self._suspend_writes(fault)
+        self._wake.set()
+
+    async def _closed_for(self, work: Callable[[Path], T]) -> T:
+        # Closing a file that has no name loses it.
+        if (fault := await asyncio.to_thread(self._connection.loss)) is not None:
+            self._note_loss(fault)
+            raise _refusal(fault)
+        try:
+            return await self._connection.close_for(work)
+        finally:
+            await self._reopen()
+
+    async def _reopen(self) -> None:
+        """Open the connection again. A failure loses nothing: all is synced, and the worker tries again."""
+        try:
+            await self._connection.reopen()
+        except StorageFailed as error:
+            _log_event(log.warning, "database_does_not_reopen", problem=error.message)
+            self._suspend_writes(error)
+            self._wake.set()
+
+    async def _pause(self, attempts: int) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s(attempts)):
+                await self._stopped.wait()
+
+    async def sound(self) -> None:
+        """Wait until writes are accepted, which is at once unless the disk has failed."""
+        await self._is_sound.wait()
+
+    async def close(self) -> None:
+        """Commit waiting writes, then close the connection. Idempotent; a cancelled caller still waits."""
+        self._closed = True
+        self._wake.set()
+        self._stopped.set()
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end())
+        await finish(self._ending)
+
+    async def _end(self) -> None:
+        try:
+            await asyncio.wait([self._worker])
+        finally:
+            async with self._in_use:  # `while_closed` opens the connection again
+                if self._copy is not None:
+                    await self._copy.end(reopens=False)
+                await self._connection.close(is_sound=self.fault is None)
+
+    async def _work(self) -> None:
+        try:
+            while await self._group_is_ready():
+                async with self._in_use:
+                    if self.fault is not None:
+                        await self._recover()
+                    elif self._groups:
+                        await self._commit(self._groups.take())
+        finally:
+            self._closed = True
+            self._groups.refuse_all(lambda: StorageClosed("The database was closed for writing."))
+
+    async def _group_is_ready(self) -> bool:
+        """Wait until there is work; return False once closed without waiting callers."""
+        while True:
+            self._wake.clear()
+            if self._closed:
+                return bool(self._groups) and self.fault is None
+            if self.fault is not None:
+                return True
+            if not self._groups:
+                await self._wake.wait()
+                continue
+            if (remaining := self._groups.remaining_s()) <= 0:
+                return True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(remaining):
+                    await self._wake.wait()
+
+    async def _commit(self, group: Sequence[WaitingWrite]) -> None:
+        commits, wal = 0, None
+        work = partial(self._commit_and_answer, group, asyncio.get_running_loop(), time.monotonic())
+        try:
+            commits, wal = await self._connection.thread.run(work)
+        except StorageFailed as error:
+            # Even the rollback failed. The next group tries again.
+            self._answer(group, [FailedWrite(error)] * len(group), 0, 0.0)
+        finally:
+            for waiter in group:
+                if not waiter.future.done():
+                    waiter.answer(FailedWrite(StorageFailed("The writer was stopped; this may be on disk.")))
+        if commits and self.fault is None:
+            await self._checkpoint_if_due(wal)
+
+    def _commit_and_answer(
+        self,
+        group: Sequence[WaitingWrite],
+        loop: asyncio.AbstractEventLoop,
+        began: float,
+        connection: Connection,
+    ) -> tuple[int, WalState | None]:
+        """Commit a group in the connection's thread; return the number of commits and the state of the WAL.
+
+        The callers are answered before that state is read.
+        """
+        outcomes, commits = self._commit_unless_failed(connection, [waiter.write for waiter in group])
+        loop.call_soon_threadsafe(self._answer, group, outcomes, commits, time.monotonic() - began)
+        return commits, readable_wal_state(connection) if commits else None
+
+    def _answer(
+        self, group: Sequence[WaitingWrite], outcomes: Sequence[Outcome], commits: int, seconds: float
+    ) -> None:
+        """Answer the callers of a group, and refuse writes from now on if the disk or the files failed."""
+        self.commits += commits
+        for waiter, outcome in zip(group, outcomes, strict=True):
+            waiter.answer(outcome)
+        if commits:
+            self._telemetry.committed(seconds, len(group))
+        self._note_loss(self._loss)
+        self._inspect_errors(*[each.error for each in outcomes if isinstance(each, FailedWrite)])
+        self._groups.committed(len(group))
+
+    def _commit_unless_failed(
+        self, connection: Connection, writes: Sequence[Write]
+    ) -> tuple[list[Outcome], int]:
+        if self._checkpoints.fault is not None:
+            # This group was already on its way when the checkpoint failed.
+            return [FailedWrite(error_for_caller(self._checkpoints.fault))] * len(writes), 0
+        if (loss := self._connection.loss()) is not None:
+            self._loss = loss
+            return [FailedWrite(_refusal(loss)) for _ in writes], 0
+        return commit_within(self._reserve, connection, writes)
+
+    async def keep_reserve(self) -> None:
+        """Fill the reserve if it was given up or never created, and there is room."""
+        await asyncio.to_thread(self._reserve.fill)
+
+    async def _checkpoint_if_due(self, wal: WalState | None) -> None:
+        try:
+            await self._checkpoints.move_if_due(wal)
+        except StorageFull:
+            # It is retried after as many pages again.
+            _log_event(log.warning, "checkpoint_put_off", reason="no space left for the database")
+        except StorageFailed as error:
+            self._inspect_errors(error)
+
+    def _inspect_errors(self, *errors: Exception) -> None:
+        """Refuse all writes from now on if one of the errors is a disk fault."""
+        found = next(filter(is_disk_fault, errors), None)
+        if found is None or self.fault is not None:
+            return
+        fault = found if isinstance(found, StorageFailed) else StorageFailed("The disk has failed.")
+        _log_event(log.error, "database_failed", problem=fault.message, hint=fault.hint)
+        self._suspend_writes(fault)
+        self._wake.set()
+
+    def _suspend_writes(self, fault: StorageFailed) -> None:
+        """Refuse all writes, including the waiting ones, until recovery, which may take any time."""
+        self.fault = fault
+        self._is_sound.clear()
+        self._groups.refuse_all(lambda: _refusal(fault))
+
+    def _require_accepting(self) -> None:
+        if self.fault is not None:
+            raise _refusal(self.fault)
+
+    async def _recover(self) -> None:
+        """Restore the database to its path, reopen and verify it, retrying until it succeeds or is closed."""
+        recovery, attempts = Recovery(self._connection.path, self._connection.others), 0
+        if self._copy is not None:
+            await self._copy.end()
+        while not self._closed:
+            try:
+                await self._connection.recover(recovery)
+            except StorageFailed as error:
+                level = log.debug if self.fault and error.message == self.fault.message else log.warning
+                self.fault = error
+                _log_event(level, "database_still_fails", problem=error.message, attempts=attempts + 1)
+                if not self._connection.is_open:
+                    await asyncio.to_thread(self._reserve.give_up_if_full)
+                await self._pause(attempts)
+                attempts += 1
+            else:
+                self.fault = self._checkpoints.fault = self._loss = None
+                self._is_sound.set()
+                _log_event(log.info, "database_recovered", attempts=attempts + 1)
+                return
+
+
+def _refusal(fault: StorageFailed) -> StorageFailed:
+    """Return a new error for each caller, since a raised error collects tracebacks."""
+    kind = StorageFull if isinstance(fault, StorageFull) else StorageFailed
+    return kind(
+        f"Saving is stopped until the database is reopened and verified: {fault.message}",
+        hint=fault.hint or "Check the disk; saving resumes automatically.",
+    )
+
+
+def _log_event(log_at_level: Callable[..., Any], event: str, **values: Any) -> None:
+    """Log an event if possible: the log may be on the failing disk, and recovery must continue."""
+    with contextlib.suppress(OSError):
+        log_at_level(event, **values)

@@ -1,0 +1,1 @@
+"""Cutting, redacting and screening text. No I/O."""

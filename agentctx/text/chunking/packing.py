@@ -1,0 +1,224 @@
+"""Split one text into overlapping spans that cover it. Pure: knows borders and weights, not languages."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from agentctx.errors import InvalidInput
+from agentctx.text.chunking.base import Span
+from agentctx.text.chunking.borders import NOWHERE, Borders, first_grapheme_border, last_grapheme_border
+from agentctx.text.chunking.weights import Ruler
+
+_NON_BLANK = re.compile(r"\S")
+
+
+@dataclass(frozen=True, slots=True)
+class PackLimits:
+    """Maximum weights of a chunk, and of its overlap with the previous chunk.
+
+    Raises `InvalidInput` unless `0 <= chunk_overlap < chunk_size`.
+    """
+
+    chunk_size: int
+    chunk_overlap: int
+
+    def __post_init__(self) -> None:
+        if self.chunk_size < 1:
+            raise InvalidInput(f"chunk_size must be at least 1, got {self.chunk_size}.")
+        if self.chunk_overlap < 0:
+            raise InvalidInput(f"chunk_overlap must not be negative, got {self.chunk_overlap}.")
+        if self.chunk_overlap >= self.chunk_size:
+            raise InvalidInput("chunk_overlap must be less than chunk_size.")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the cutter knows about a text's structure."""
+
+    levels: Sequence[Borders]
+    """Kinds of borders, the best first."""
+    atoms: Sequence[Span] = ()
+    """Parts to keep whole: ascending, disjoint, none heavier than a chunk."""
+    starts: frozenset[int] = field(default=frozenset())
+    """Borders after which nothing is repeated, because a new chunk begins there."""
+
+    def atom_around(self, position: int) -> Span | None:
+        """Return the atom that a cut at `position` would break."""
+        if not self.atoms:
+            return None
+        index = bisect_left(self.atoms, position, key=lambda atom: atom.start) - 1
+        if index >= 0 and self.atoms[index].end > position:
+            return self.atoms[index]
+        return None
+
+
+def pack(text: str, ruler: Ruler, layout: Layout, limits: PackLimits) -> list[Span]:
+    """Return the spans of the chunks of `text`, in order; none for an empty text.
+
+    - Their union is the whole text; starts and ends strictly increase.
+    - None is heavier than `chunk_size`, except for a single character that is.
+    - Each one begins at most `chunk_overlap` before the end of the previous one.
+    - A span is blank only next to a run of whitespace that takes about half of `chunk_size` or more.
+    - A cut is at the last border, of the best level possible, that fits and leaves the chunk filled to
+      the level's share; else at the last border of all, if the text after it fits a chunk; else at a
+      grapheme border; else anywhere.
+    """
+    if not text:
+        return []
+    cutter = _Cutter(text, ruler, layout, limits, len(text.rstrip()))
+    spans = [Span(0, cutter.cut(0, 0).end)]
+    while spans[-1].end < len(text):
+        spans.append(cutter.following(spans[-1]))
+    return spans
+
+
+class _Quality(IntEnum):
+    NOTHING_NEW = 0
+    BROKEN = 1
+    """Inside a grapheme."""
+    BLANK = 2
+    """Only whitespace is new before the cut, or left after it."""
+    GRAPHEME = 3
+    BORDER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    end: int
+    quality: _Quality
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Where a cut may be: `low..high`, with `low` after the first new character that is not blank."""
+
+    low: int
+    high: int
+    reach: int
+    """How far the chunk could extend; `high` may be lower to keep something whole."""
+    is_sound: bool = True
+    """False if any cut leaves only whitespace before or after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    text: str
+    ruler: Ruler
+    layout: Layout
+    limits: PackLimits
+    tail: int
+    """Start of the trailing whitespace of the text."""
+
+    def following(self, before: Span) -> Span:
+        """Return the chunk after `before`, without overlap if that gives it a better end."""
+        start = self._overlap_start(before)
+        cut = self.cut(start, before.end)
+        if start < before.end and cut.quality < _Quality.BORDER:
+            unrepeated = self.cut(before.end, before.end)
+            if unrepeated.quality > cut.quality:
+                return Span(before.end, unrepeated.end)
+        return Span(start, cut.end)
+
+    def cut(self, start: int, fresh: int) -> _Cut:
+        """Return where the chunk that begins at `start` ends; `text[fresh:]` is new in it."""
+        reach = self.ruler.reach(start, self.limits.chunk_size)
+        if reach >= len(self.text):
+            return _Cut(len(self.text), _Quality.BORDER)
+        if reach <= fresh:
+            return _Cut(fresh + 1, _Quality.BROKEN if start == fresh else _Quality.NOTHING_NEW)
+        window = self._window(fresh, reach)
+        end = self._border(start, fresh, window) if window.is_sound else NOWHERE
+        return self._hard_cut(start, fresh, window) if end == NOWHERE else _Cut(end, _Quality.BORDER)
+
+    def _window(self, fresh: int, reach: int) -> _Window:
+        word = _NON_BLANK.search(self.text, fresh, reach)
+        if word is None:
+            return _Window(fresh + 1, reach, reach, is_sound=False)
+        low, high = word.end(), reach
+        if reach >= self.tail and self._fits(self.tail - 1, len(self.text)):
+            # Only whitespace would remain: leave one character to go with it.
+            high = self.tail - 1
+            if high < low:
+                return _Window(low, reach, reach, is_sound=False)
+        atom = self.layout.atom_around(high)
+        if atom is not None and atom.start >= low:
+            high = atom.start
+        return _Window(low, high, reach)
+
+    def _fits(self, start: int, end: int) -> bool:
+        return self.ruler.between(start, end) <= self.limits.chunk_size
+
+    def _border(self, start: int, fresh: int, window: _Window) -> int:
+        for level in self.layout.levels:
+            end = self._last(level, self._filled(start, fresh, level.share, window), window.high)
+            if end != NOWHERE:
+                return end
+        ends = (self._last(level, window.low, window.high) for level in self.layout.levels)
+        end = max(ends, default=NOWHERE)
+        return end if end != NOWHERE and self._next_piece_fits(end, window.high) else NOWHERE
+
+    def _filled(self, start: int, fresh: int, share: int, window: _Window) -> int:
+        size, overlap = self.limits.chunk_size, self.limits.chunk_overlap
+        filled = self.ruler.reach(start, size // share)
+        # A large overlap alone fills half a chunk; the steps forward must not become tiny.
+        stepped = self.ruler.reach(fresh, (size - overlap) // share)
+        return min(max(window.low, filled, stepped), window.high)
+
+    def _next_piece_fits(self, start: int, high: int) -> bool:
+        reach = self.ruler.reach(start, self.limits.chunk_size)
+        if reach >= len(self.text):
+            return True
+        return any(self._first(level, high + 1, reach) != NOWHERE for level in self.layout.levels)
+
+    def _hard_cut(self, start: int, fresh: int, window: _Window) -> _Cut:
+        end = last_grapheme_border(self.text, start, window.low, window.high)
+        if end != NOWHERE:
+            return _Cut(end, _Quality.GRAPHEME if window.is_sound else _Quality.BLANK)
+        end = last_grapheme_border(self.text, start, fresh + 1, window.reach)
+        if end != NOWHERE:
+            return _Cut(end, _Quality.BLANK)
+        return _Cut(window.high, _Quality.BROKEN)
+
+    def _overlap_start(self, before: Span) -> int:
+        end = before.end
+        low = max(before.start + 1, self.ruler.reach_back(end, self.limits.chunk_overlap))
+        if low >= end or end in self.layout.starts:
+            return end
+        start = self._overlap_border(before.start, low, end)
+        return end if self.text[start:end].isspace() else start
+
+    def _overlap_border(self, anchor: int, low: int, end: int) -> int:
+        """Return the best level's first border with much overlap, else any first one, else a grapheme's."""
+        middle = self.ruler.reach_back(end, self.limits.chunk_overlap // 2)
+        for level in self.layout.levels:
+            start = self._first(level, low, middle)
+            if start != NOWHERE:
+                return start
+        starts = [self._first(level, low, end) for level in self.layout.levels]
+        start = min((start for start in starts if start != NOWHERE), default=NOWHERE)
+        if start != NOWHERE:
+            return start
+        start = first_grapheme_border(self.text, anchor, low, end)
+        return end if start == NOWHERE or self.layout.atom_around(start) else start
+
+    def _first(self, level: Borders, low: int, high: int) -> int:
+        while low <= high:
+            position = level.first(low, high)
+            atom = None if position == NOWHERE else self.layout.atom_around(position)
+            if atom is None:
+                return position
+            low = atom.end
+        return NOWHERE
+
+    def _last(self, level: Borders, low: int, high: int) -> int:
+        while low <= high:
+            position = level.last(low, high)
+            atom = None if position == NOWHERE else self.layout.atom_around(position)
+            if atom is None:
+                return position
+            high = atom.start
+        return NOWHERE

@@ -1,0 +1,118 @@
+"""The reads of a question, and how hits are ranked and judged."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.explain import Ranks
+from agentctx.service.rag.finding import SearchInput, judge, passages, ranks
+from agentctx.service.rag.question import Question
+from agentctx.service.rag.relevance import BY_WORDS, Calibration, Scale
+from agentctx.service.rag.word_match import QuestionWords
+from agentctx.storage.search import (
+    ChunksWithTurns,
+    Distances,
+    Filter,
+    Nearest,
+    NearestChunk,
+    RankingText,
+    Read,
+    ResolvedChunk,
+    Steps,
+    Texts,
+    WithTurns,
+    WordHit,
+)
+from tests.service.rag.test_select import entry
+
+QUESTION = QuestionWords("red apple pie recipe")
+QUERY = np.array([1.0, 0.0], dtype=np.float32)
+CALIBRATION = Calibration(Scale(), np.array([[0.0, 1.0]], dtype=np.float32))
+T = TypeVar("T")
+WANTED = Filter(namespace="n")
+FOUND_BY_WORDS = [WordHit(1, "1", 2.0), WordHit(2, "2", 1.0)]
+
+
+def asked(*, with_vector: bool) -> SearchInput:
+    return SearchInput(
+        question=Question(text="red apple pie recipe", wanted=WANTED, limit=5),
+        pool=40,
+        dense_weight=0.5,
+        words=QUESTION,
+        rarity={},
+        word_hits=FOUND_BY_WORDS,
+        query=QUERY if with_vector else None,
+        degraded=None if with_vector else "off: no model",
+    )
+
+
+def text(chunk: int) -> ResolvedChunk:
+    return ResolvedChunk(chunk=chunk, start=0, end=5, content="apple", entry=entry(chunk))
+
+
+def followed(steps: Steps[T], answers: list[object]) -> tuple[list[Read], T]:
+    """Return the reads that the steps ask for, answered in this order, and their result."""
+    reads, answer = [], None
+    while True:
+        try:
+            reads.append(steps.send(answer))
+        except StopIteration as done:
+            return reads, done.value
+        answer = answers.pop(0)
+
+
+def test_a_question_reads_vectors_then_distances_then_texts() -> None:
+    answers: list[object] = [
+        [NearestChunk(2, "2", 0.2), NearestChunk(3, "3", 0.4)],
+        {1: 0.3},
+        ChunksWithTurns({each: text(each) for each in (1, 2, 3)}, {}, {}),
+    ]
+    reads, found = followed(passages(asked(with_vector=True)), answers)
+    assert reads == [Nearest(QUERY, WANTED, 40), Distances(QUERY, [1]), WithTurns([2, 1, 3], WANTED, QUERY)]
+    assert {each.chunk: each.distance for each in found.candidates} == {1: 0.3, 2: 0.2, 3: 0.4}
+    assert (len(found.judged), found.rest, found.degraded) == (3, [], None)
+
+
+def test_without_a_vector_nothing_is_measured() -> None:
+    reads, found = followed(
+        passages(asked(with_vector=False)), [ChunksWithTurns({1: text(1), 2: text(2)}, {}, {})]
+    )
+    assert reads == [WithTurns([1, 2], WANTED, None)]
+    assert ([each.chunk for each in found.candidates], found.degraded) == ([1, 2], "off: no model")
+
+
+def test_a_neighbour_among_the_best_is_read_and_one_that_cannot_be_is_left_out() -> None:
+    turns = {1: {1: 7, 2: 8}}
+    beside = {7: RankingText("7", "the apple pie"), 8: RankingText("8", "the recipe")}
+    around = ChunksWithTurns({1: text(1), 2: text(2)}, turns, {}, beside)
+    reads, found = followed(passages(asked(with_vector=False)), [around, {7: text(7)}])
+    assert isinstance(reads[-1], Texts)
+    assert sorted(reads[-1].chunks) == [7, 8]
+    assert {each.chunk for each in found.candidates} == set(found.texts) == {1, 2, 7}
+
+
+def test_a_candidate_without_a_text_comes_after_those_with_one() -> None:
+    around = ChunksWithTurns({2: text(2)}, {}, {})
+    _, found = followed(passages(asked(with_vector=False)), [around])
+    assert ([each.chunk for each in found.judged], found.rest) == ([2, 1], [])
+
+
+def test_ranks_are_those_of_both_searches() -> None:
+    nearest = [NearestChunk(3, "3", 0.1), NearestChunk(2, "2", 0.2)]
+    reads, found = followed(ranks(asked(with_vector=True), "2"), [nearest])
+    assert (reads, found) == ([Nearest(QUERY, WANTED, 40)], Ranks(word=2, distance=2, looked_at=40))
+
+
+def test_words_alone_judge_passages_without_vector_or_calibration() -> None:
+    near, pending = Candidate(1, "1", 1.0, 0.1), Candidate(2, "2", 1.0, None)
+    found = {1: frozenset[str](), 2: QUESTION.found(["red apple pie recipe"])}
+    measured, worded = judge([near, pending], found, QUESTION, QUERY, CALIBRATION)
+    assert (measured.by_words, worded.by_words) == (False, True)
+    assert (measured.relevance > BY_WORDS, worded.relevance) == (True, BY_WORDS)
+    for query, calibration in ((None, CALIBRATION), (QUERY, None)):
+        judged = judge([near, pending], found, QUESTION, query, calibration)
+        assert [each.by_words for each in judged] == [True, True]
+        assert judged[0].relevance < judged[1].relevance

@@ -1,0 +1,172 @@
+"""The order of candidates, with and without conversations; turns are scored with their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.ranking import Pool, rank, ranking_text, scores, with_neighbours, words_of
+from agentctx.storage.search import RankingText, ResolvedChunk, Turns
+from tests.service.rag.test_select import entry
+
+TEXTS = {
+    1: "Where have you bought that guitar?",
+    2: "In a small shop behind the old station, last week",
+    3: "In a large mall behind the new harbour, last month",
+}
+WORDS = frozenset({"guitar", "bought"})
+RARITY = {"guitar": 3.0, "bought": 2.0}
+
+
+def resolved(chunk: int) -> ResolvedChunk:
+    return ResolvedChunk(chunk=chunk, start=0, end=9, content=TEXTS[chunk], entry=entry(chunk))
+
+
+def ranked(
+    question: str, candidates: Sequence[Candidate], turns: Mapping[int, Mapping[int, int]]
+) -> list[Candidate]:
+    said = {candidate.chunk: ranking_text(resolved(candidate.chunk)) for candidate in candidates}
+    found = {chunk: WORDS if chunk == 1 else frozenset[str]() for chunk in said}
+    return rank(question, candidates, said, _turns(turns), found, rarity=RARITY, dense_weight=0.5)
+
+
+def _turns(turns: Mapping[int, Mapping[int, int]]) -> Turns:
+    return {chunk: dict(row) for chunk, row in turns.items()}
+
+
+def candidates(*chunks: int) -> list[Candidate]:
+    return [Candidate(chunk, str(chunk), None, 0.5, score=1 / chunk) for chunk in chunks]
+
+
+def test_without_conversations_the_order_is_that_of_fusion() -> None:
+    found = candidates(3, 1, 2)
+    assert ranked("who sold the guitar", found, {}) == found
+
+
+def test_an_answer_next_to_a_matching_turn_ranks_before_one_elsewhere() -> None:
+    turns = {1: {1: 2}, 2: {-1: 1}, 3: dict[int, int]()}
+    found = ranked("who sold the guitar that was bought", candidates(3, 2, 1), turns)
+    chunks = [candidate.chunk for candidate in found]
+    assert chunks.index(2) < chunks.index(3)
+
+
+def test_an_answer_next_to_a_matching_turn_ranks_before_one_outside_conversations() -> None:
+    turns = {1: {1: 2}, 2: {-1: 1}}
+    found = ranked("who sold the guitar that was bought", candidates(3, 2, 1), turns)
+    chunks = [candidate.chunk for candidate in found]
+    assert chunks.index(2) < chunks.index(3)
+
+
+def test_a_neighbour_that_was_not_found_itself_knows_its_own_neighbours() -> None:
+    turns = {1: {1: 2}, 3: dict[int, int]()}
+    found = ranked("who sold the guitar that was bought", candidates(3, 2, 1), turns)
+    chunks = [candidate.chunk for candidate in found]
+    assert chunks.index(2) < chunks.index(3)
+
+
+def test_neighbours_of_hits_follow_with_their_distance() -> None:
+    said = {chunk: ranking_text(resolved(chunk)) for chunk in (1, 2)}
+    pooled = with_neighbours(candidates(1), _turns({1: {1: 2, 2: 3}}), said, {2: 0.25})
+    assert [(each.chunk, each.distance) for each in pooled] == [(1, 0.5), (2, 0.25)], "3 has gone meanwhile"
+
+
+def test_labels_and_cues_count_as_documented() -> None:
+    labelled = replace(
+        entry(1, agent="planner"), key="deploy", attributes={"tags": ["ops"], "cues": ["when to release"]}
+    )
+    said = words_of(ranking_text(replace(resolved(1), entry=labelled)))
+    assert said == [TEXTS[1], "planner", "deploy\nops", "when to release"]
+
+
+class Turn(NamedTuple):
+    """One position of a pool."""
+
+    text: str
+    found: frozenset[str]
+    nearness: float
+    words: float = 0.0
+    agent: str = ""
+    beside: Mapping[int, int] | None = None
+
+
+def turn(
+    text: str, *found: str, beside: Mapping[int, int] | None, nearness: float = 0.0, agent: str = ""
+) -> Turn:
+    return Turn(text=text, found=frozenset(found), nearness=nearness, beside=beside, agent=agent)
+
+
+def scored(question: str, *turns: Turn, dense_weight: float = 0.5) -> list[float]:
+    pool = Pool(
+        texts=[RankingText("", each.text, each.agent) for each in turns],
+        found=[each.found for each in turns],
+        nearness=[each.nearness for each in turns],
+        words=[each.words for each in turns],
+        beside=[each.beside for each in turns],
+    )
+    return scores(question, pool, RARITY, dense_weight)
+
+
+def test_an_answer_is_found_by_the_words_of_the_turn_before_it() -> None:
+    asks = turn("Where have you bought that guitar?", "guitar", "bought", beside={1: 1})
+    answer = turn("In a small shop behind the old station, last week", beside={-1: 0})
+    stranger = turn("In a large mall behind the new harbour, last month", beside={})
+    _, with_neighbour, alone = scored("who sold the guitar that was bought", asks, answer, stranger)
+    assert with_neighbour > alone
+
+
+def test_nearness_of_neighbours_counts_less_than_its_own() -> None:
+    near = turn("some words about it here", beside={1: 1}, nearness=1.0)
+    beside = turn("other words about it here", beside={-1: 0})
+    far = turn("other words about it there", beside={})
+    own, neighbour, none = scored("question", near, beside, far)
+    assert own > neighbour > none
+
+
+def test_an_acknowledgement_counts_less_than_a_substantial_turn() -> None:
+    short, long = turn("Great!", beside={}), turn("We moved the meeting to the larger room", beside={})
+    assert scored("what happened", short, long)[0] < scored("what happened", short, long)[1]
+
+
+def test_who_speaks_and_when_count_if_they_are_asked_for() -> None:
+    ann = turn("Ann: yes, we did that last week", beside={})
+    bob = turn("Bob: yes, we did that some way", beside={})
+    by_speaker = scored("what did Bob do", ann, bob)
+    by_time = scored("when did they do it", ann, bob)
+    assert by_speaker[1] > by_speaker[0]
+    assert by_time[0] > by_time[1]
+    agent = scored(
+        "what did the planner do", turn("done so", beside={}, agent="planner"), turn("done so", beside={})
+    )
+    assert agent[0] > agent[1]
+
+
+def test_a_question_counts_less_than_a_statement() -> None:
+    asks, states = turn("is it blue and green?", beside={}), turn("it is blue and green.", beside={})
+    first, second = scored("colour", asks, states)
+    assert first < second
+
+
+def test_entries_outside_conversations_are_not_outranked() -> None:
+    note = Turn("the guitar was bought in May", frozenset(RARITY), nearness=1.0, words=1.0)
+    chatter = turn("that guitar sounds nice", "guitar", beside={}, nearness=0.5)
+    first, second = scored("when was the guitar bought", note, chatter)
+    assert first > second
+
+
+def test_the_dense_weight_decides_between_words_and_vectors() -> None:
+    by_words = turn("bought guitar then", "guitar", "bought", beside={})
+    by_meaning = turn("acquired instrument then", beside={}, nearness=1.0)
+    words_only = scored("q", by_words, by_meaning, dense_weight=0.0)
+    meaning_only = scored("q", by_words, by_meaning, dense_weight=1.0)
+    assert words_only[0] > words_only[1]
+    assert meaning_only[1] > meaning_only[0]
+
+
+def test_a_question_without_words_has_scores() -> None:
+    assert len(scored("-", turn("yes", beside={1: 1}), turn("no", beside={-1: 0}))) == 2
+
+
+def test_an_empty_pool_has_no_scores() -> None:
+    assert scored("q") == []
