@@ -34,7 +34,6 @@ from agentctx.service.guard import Guard
 from agentctx.service.guard_rules import AccessContext
 from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
-from agentctx.service.prover import Prover
 from agentctx.service.questions import Questions
 from agentctx.service.rag.calibrator import Calibrator
 from agentctx.service.rag.retrieval import Serving
@@ -43,7 +42,8 @@ from agentctx.service.rag.service import RAGService
 from agentctx.service.receipts import ReceiptLog
 from agentctx.service.reembed import Reembed
 from agentctx.service.refusals import Refusals
-from agentctx.service.settler import Settler
+from agentctx.service.release_worker import ReleaseWorker
+from agentctx.service.self_check import SelfCheck
 from agentctx.service.status import Status
 from agentctx.service.stores.base import EntryStore
 from agentctx.service.telemetry.recorder import Recorder
@@ -94,11 +94,11 @@ class Core(Services):
     calibrator: Calibrator
     receipts: ReceiptLog
     audit: AuditTrail
-    settler: Settler
+    release_worker: ReleaseWorker
     telemetry: Telemetry
     recorder: Recorder
     refusals: Refusals
-    prover: Prover
+    self_check: SelfCheck
 
     def guard(self, access: AccessControl) -> Guard:
         """Return what surrounds every call of a peer."""
@@ -151,7 +151,7 @@ async def open_core(
             receipts = ReceiptLog(
                 storage.injections, days=kept.receipts_days, max_rows=kept.receipts_max, clock=storage.clock
             )
-            settler = Settler(
+            release_worker = ReleaseWorker(
                 storage.trust,
                 embed=lanes is not None,
                 jobs_are_due=lanes.recheck_table if lanes else lambda: None,
@@ -172,8 +172,8 @@ async def open_core(
             audit = AuditTrail(storage.audit, settings.audit, clock=storage.clock)
             current = CurrentSettings(settings)
             refusals = Refusals(storage.clock)
-            prover = Prover(storage, lanes)
-            file_states = FileStates(storage.trust, settler, current, storage.clock)
+            self_check = SelfCheck(storage, lanes)
+            file_states = FileStates(storage.trust, release_worker, current, storage.clock)
             questions = Questions(storage, stores, rag, receipts, redactor, current)
             reembed = Reembed(storage, lanes)
             yield Core(
@@ -185,15 +185,15 @@ async def open_core(
                 calibrator=calibrator,
                 receipts=receipts,
                 audit=audit,
-                settler=settler,
+                release_worker=release_worker,
                 telemetry=telemetry,
                 recorder=recorder,
                 refusals=refusals,
-                prover=prover,
-                entries=Entries(storage, stores, lanes, file_states, settler, telemetry),
+                self_check=self_check,
+                entries=Entries(storage, stores, lanes, file_states, release_worker, telemetry),
                 questions=questions,
                 injections=Injections(storage, rag, receipts, questions, current),
-                transfer=Transfer(storage, stores, settler, telemetry),
+                transfer=Transfer(storage, stores, release_worker, telemetry),
                 file_states=file_states,
                 status=Status(
                     storage=storage,
@@ -214,8 +214,8 @@ async def open_core(
                 forgetting=ForgetService(storage, stores, settings.backup, places.data_dir),
                 backups=Backups(storage, settings, places.data_dir),
                 audit_reader=AuditReader(storage.audit, audit),
-                revocations=Revocations(storage.trust, settler, redactor, storage.clock),
-                metrics=Metrics(storage, lanes, prover, receipts, recorder, settings, places.database),
+                revocations=Revocations(storage.trust, release_worker, redactor, storage.clock),
+                metrics=Metrics(storage, lanes, self_check, receipts, recorder, settings, places.database),
             )
         finally:
             await storage.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentctx.embedding.queue.lanes import Lanes
-from agentctx.service.prover import running_models, wrong_models
+from agentctx.service.self_check import running_models, wrong_models
 from agentctx.service.telemetry.loop_lag import LoopLag
 from agentctx.storage.base import Storage
 

@@ -268,11 +268,11 @@ class _Daemon:
             tasks.create_task(watch_loop(core.telemetry.loop_lagged), name="loop lag"),
             tasks.create_task(core.receipts.run(), name="receipts"),
             tasks.create_task(core.audit.run(), name="audit"),
-            tasks.create_task(core.settler.run(), name="quarantine"),
+            tasks.create_task(core.release_worker.run(), name="quarantine"),
             tasks.create_task(core.calibrator.run(), name="calibration"),
             tasks.create_task(core.backups.keep_backing_up(), name="backups"),
-            tasks.create_task(core.prover.keep_packed(), name="packing"),
-            tasks.create_task(core.prover.keep_proving(), name="proofs"),
+            tasks.create_task(core.self_check.keep_packed(), name="packing"),
+            tasks.create_task(core.self_check.keep_proving(), name="proofs"),
             tasks.create_task(files.watch(), name="database files"),
         ]
         if core.lanes:

@@ -16,9 +16,9 @@ from agentctx.doctor.inner import Embedding, Inner, RunningDaemon, make_embeddin
 from agentctx.doctor.runner import report, run_checks
 from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import AgentctxError, SchemaForeign, StorageCorrupt, StorageFailed
-from agentctx.service.prover import running_models
 from agentctx.service.rag.calibrator import Calibrator, kept_calibration
 from agentctx.service.refusals import Refusals
+from agentctx.service.self_check import running_models
 from agentctx.service.status import without_context
 from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.base import Storage

@@ -17,7 +17,7 @@ from agentctx.embedding.providers.canary import embed_canary
 from agentctx.embedding.providers.registry import NONE, create_provider, describe_provider, open_spending
 from agentctx.embedding.providers.spending import Spending
 from agentctx.errors import AgentctxError, ProviderFailed, StorageFailed
-from agentctx.service.prover import RunningModels
+from agentctx.service.self_check import RunningModels
 from agentctx.service.telemetry.loop_lag import LoopLag
 from agentctx.storage.base import Storage
 from agentctx.storage.upkeep import UpkeepStorage

@@ -19,7 +19,7 @@ from agentctx.service.access.policy import MEMBER, READ, WRITE
 from agentctx.service.base import MAX_PAGE, PAGE, Limit, Peer, Readable, Version, every_namespace
 from agentctx.service.file_states import FileStates
 from agentctx.service.operations import Operation
-from agentctx.service.settler import Settler
+from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.service.stores.fields import check_namespace
 from agentctx.service.stores.kinds import ENTRY_FIELDS
@@ -47,7 +47,7 @@ class Entries:
     stores: EntryStore
     lanes: Lanes | None
     file_states: FileStates
-    settler: Settler
+    release_worker: ReleaseWorker
     telemetry: Telemetry
 
     @Operation("POST", "/entries", WRITE, rules.on_save, errors=(404, 409, 507), is_frequent=True)
@@ -221,7 +221,7 @@ class Entries:
         if saved.change is not Change.NONE:
             self.telemetry.flagged(saved.flags)
         if saved.quarantined:
-            self.settler.notify()
+            self.release_worker.notify()
         if not (wait and self.lanes is not None and reply.embedding == "pending"):
             return reply
         if saved.jobs:

@@ -12,7 +12,7 @@ from agentctx.service import guard_rules as rules
 from agentctx.service.access.policy import WRITE
 from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.operations import Operation
-from agentctx.service.settler import Settler
+from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.stores.fields import check_namespace
 from agentctx.storage.records import Saved
 from agentctx.storage.trust import TrustStorage
@@ -26,7 +26,7 @@ class FileStates:
     """Marks entries by what was found about their files, and erases withdrawn ones whose time is over."""
 
     trust: TrustStorage
-    settler: Settler
+    release_worker: ReleaseWorker
     settings: CurrentSettings
     clock: Clock
 
@@ -50,13 +50,13 @@ class FileStates:
         marks = [replace(each, reason=each.reason[:MAX_REASON_CHARS]) for each in request.marks]
         namespace = check_namespace(request.namespace)
         marked = await self.trust.mark_files(namespace, marks)
-        self.settler.notify()
+        self.release_worker.notify()
         return wire.MarkFilesReply(entries=marked)
 
     async def give_back(self, saved: Saved, namespace: str) -> Saved:
         """Let an entry that was saved return to the answers if only its file kept it out."""
         await self.trust.mark_files(namespace, [wire.FileMark(entries=[saved.id], state="present")])
-        self.settler.notify()
+        self.release_worker.notify()
         known = (await self.trust.provenance([saved.id])).get(saved.id)
         return replace(saved, quarantined=known is not None and known.quarantined is not None)
 
@@ -65,5 +65,5 @@ class FileStates:
         before = 0 if self.kept_ms is None else self.clock() - self.kept_ms
         erased = await self.trust.expire_withdrawn(before=before)
         if erased:
-            self.settler.notify()
+            self.release_worker.notify()
         return erased

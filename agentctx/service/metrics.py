@@ -18,8 +18,8 @@ from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.backup import known_backups
 from agentctx.service.process_memory import resident_bytes
-from agentctx.service.prover import Prover
 from agentctx.service.receipts import ReceiptLog
+from agentctx.service.self_check import SelfCheck
 from agentctx.service.telemetry import metrics
 from agentctx.service.telemetry.metrics import Labels, Metric, Samples
 from agentctx.service.telemetry.recorder import Recorder
@@ -42,11 +42,11 @@ log = structlog.get_logger("agentctx.metrics")
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics for Prometheus; `prover` provides the results of background checks."""
+    """Metrics for Prometheus; `self_check` provides the results of background checks."""
 
     storage: Storage
     lanes: Lanes | None
-    prover: Prover
+    self_check: SelfCheck
     receipts: ReceiptLog
     recorder: Recorder
     settings: Settings
@@ -108,9 +108,9 @@ class Metrics:
     def _proof_results(self) -> Samples:
         """Return the results of background checks; no sample before the first check."""
         samples: dict[Metric, dict[Labels, float]] = {metric: {} for metric in _PROVED}
-        if (slots := self.prover.slot_count) is not None:
+        if (slots := self.self_check.slot_count) is not None:
             samples[metrics.VECTOR_SLOTS] = {(state,): getattr(slots, state) for state in _SLOT_STATES}
-        if (proof := self.prover.latest_proof) is not None:
+        if (proof := self.self_check.latest_proof) is not None:
             asked = proof.retrieval
             samples[metrics.PROVED_AT] = {(): proof.at / 1_000}
             samples[metrics.INVARIANT_VIOLATIONS] = {(): proof.violations}

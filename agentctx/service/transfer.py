@@ -17,7 +17,7 @@ from agentctx.service.access.policy import READ, WRITE
 from agentctx.service.base import Limit, Peer
 from agentctx.service.file_states import MAX_REASON_CHARS
 from agentctx.service.operations import Operation
-from agentctx.service.settler import Settler
+from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.stores.base import EntryStore
 from agentctx.service.stores.fields import check_namespace
 from agentctx.service.views import entry_view, save_result
@@ -40,7 +40,7 @@ class Transfer:
 
     storage: Storage
     stores: EntryStore
-    settler: Settler
+    release_worker: ReleaseWorker
     telemetry: Telemetry
 
     @Operation("GET", "/export", READ, rules.in_selection, audit=notes.exported)
@@ -119,7 +119,7 @@ class Transfer:
         if saved.change is Change.CREATED and not request.dry_run:
             await self._withdraw_again(saved.id, given)
         if saved.quarantined or given.file_state:
-            self.settler.notify()
+            self.release_worker.notify()
         if not request.dry_run and saved.change is not Change.NONE:
             self.telemetry.flagged(saved.flags)
         return save_result(saved)

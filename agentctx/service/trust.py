@@ -12,7 +12,7 @@ from agentctx.service import audit_notes as notes
 from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import Peer, RevocationId
 from agentctx.service.operations import Operation
-from agentctx.service.settler import Settler
+from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.stores.fields import check_namespace
 from agentctx.service.stores.redaction import redact_name
 from agentctx.storage.trust import Source, TrustStorage
@@ -27,7 +27,7 @@ class Revocations:
     """Revokes sources, and lets entries out of quarantine."""
 
     trust: TrustStorage
-    settler: Settler
+    release_worker: ReleaseWorker
     redactor: Redactor
     clock: Clock
 
@@ -51,7 +51,7 @@ class Revocations:
         if revoked.revocation is not None:
             if request.forget:
                 await self.trust.forget_revoked(revoked.revocation)
-            self.settler.notify()
+            self.release_worker.notify()
             log.info(
                 "revoked", revocation=revoked.revocation, entries=revoked.entries, derived=revoked.derived
             )
@@ -65,7 +65,7 @@ class Revocations:
     async def undo_revocation(self, revocation_id: RevocationId, peer: Peer) -> wire.ReleaseReply:  # noqa: ARG002
         """Undo a revocation. Entries that nothing else keeps in quarantine return to answers."""
         undone = await self.trust.undo_revocation(revocation_id)
-        self.settler.notify()
+        self.release_worker.notify()
         return wire.ReleaseReply(
             released=undone.released,
             still_quarantined=undone.still_quarantined,
@@ -80,7 +80,7 @@ class Revocations:
                 f"Entry {entry_id!r} is not in quarantine.",
                 hint="`agentctx list --all` marks quarantined entries.",
             )
-        self.settler.notify()
+        self.release_worker.notify()
         return wire.ReleaseReply(released=1)
 
     def _source(self, request: wire.RevokeRequest) -> Source:

@@ -23,7 +23,7 @@ from agentctx.doctor.space import (
     own_space,
 )
 from agentctx.embedding.providers.fake import FakeProvider
-from agentctx.service.prover import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
+from agentctx.service.self_check import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.proofs import SpaceVectors

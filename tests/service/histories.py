@@ -195,14 +195,14 @@ class History:
                 state.agent == agent and state.content == known.live.content for state in known.versions
             )
         if self.dice.random() < 0.7:
-            await self.core.settler.settle()
+            await self.core.release_worker.settle()
 
     async def release(self) -> None:
         if (known := self._known()) is None or not known.held:
             return
         await self.core.revocations.release(known.id, ME)
         known.held = False
-        await self.core.settler.settle()
+        await self.core.release_worker.settle()
 
     async def forget(self) -> None:
         if known := self._known():

@@ -84,7 +84,7 @@ async def test_flagged_texts_are_counted_by_flag(tmp_path: Path) -> None:
         entry = await save(core, key="k", content=order)
         await save(core, key="k", content=order)
         await core.entries.edit(entry.id, EditRequest(content=f"{order} Now."), ME)
-        await core.settler.settle()
+        await core.release_worker.settle()
         found = await scrape(core)
         assert (found[flags], found["agentctx_quarantined"]) == (2, 1)
         await core.revocations.release(entry.id, ME)

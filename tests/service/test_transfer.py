@@ -182,7 +182,7 @@ async def test_quarantine_travels(tmp_path: Path) -> None:
                 assert (held[0], held[-1]) == (False, True), "the last version of each"
             found = (await target.questions.search(SearchRequest(query="tea"), ME)).results
             assert [each.source_id for each in found] == ["good"]
-            await target.settler.settle()
+            await target.release_worker.settle()
             assert (await target.storage.upkeep.census()).violations == 0
 
 

@@ -15,7 +15,7 @@ from agentctx.daemon.build import Core
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput, NotFound
 from agentctx.service.access.control import AccessControl
 from agentctx.service.base import Peer
-from agentctx.service.settler import Settler
+from agentctx.service.release_worker import ReleaseWorker
 from agentctx.storage.trust import Settled, TrustStorage
 from agentctx.wire import (
     ContextRequest,
@@ -123,10 +123,10 @@ async def test_a_save_under_a_revoked_key_stays_in_quarantine(core: Core) -> Non
     await core.revocations.revoke(RevokeRequest(agent="bad"), ME)
     later = await save(core, key="k", content="the whale is blue", agent="good")
     assert (later.id, later.quarantined) == (bad.id, True)
-    await core.settler.settle()
+    await core.release_worker.settle()
     assert await search(core) == set()
     await core.revocations.release(bad.id, ME)
-    await core.settler.settle()
+    await core.release_worker.settle()
     assert await search(core) == {bad.id}
     assert (await core.storage.upkeep.census()).violations == 0
 
@@ -250,11 +250,11 @@ async def test_a_quarantined_entry_is_in_no_answer_until_it_is_released(
         assert result.quarantined
         assert (await core.storage.stats()).chunks == 0, "it was never indexed"
         made_of_it = await observe(core, "a summary of the whale", derived_from=[result.id])
-        await core.settler.settle()
+        await core.release_worker.settle()
         assert await search(core) == await inject(core, "tail", "instructions whale") == set()
         assert (await core.entries.get(result.id, ME)).quarantined == "screened"
         assert (await core.revocations.release(result.id, ME)).released == 1
-        await core.settler.settle()
+        await core.release_worker.settle()
         assert await search(core) == {result.id}
         assert (await core.entries.get(made_of_it, ME)).quarantined == "screened"
         assert (await core.storage.upkeep.census()).violations == 0
@@ -286,11 +286,11 @@ async def test_a_revoked_source_and_all_derived_entries_leave_answers_immediatel
     later = await observe(core, "made later of the whale", derived_from=[second])
     assert await search(core) == {good}
 
-    await core.settler.settle()
+    await core.release_worker.settle()
     assert await search(core) == {good}
     assert reply.revocation is not None
     assert (await core.revocations.undo_revocation(reply.revocation, ME)).released == 4
-    await core.settler.settle()
+    await core.release_worker.settle()
     assert await search(core) == {bad, summary, second, good, later}
     assert (await core.storage.upkeep.census()).violations == 0
 
@@ -299,7 +299,7 @@ async def test_importing_a_revoked_and_forgotten_entry_does_not_make_it_searchab
     bad = await observe(core, "the whale is green", agent="bad")
     view = await core.entries.get(bad, ME)
     await core.revocations.revoke(RevokeRequest(agent="bad", forget=True), ME)
-    await core.settler.settle()
+    await core.release_worker.settle()
     with pytest.raises(NotFound):
         await core.entries.get(bad, ME)
     exported = ImportEntry(
@@ -364,8 +364,10 @@ class WatchedStorage:
 async def settle_in_background(core: Core) -> None:
     """Run the daemon's background task until it has nothing left to do."""
     done = asyncio.Event()
-    settler = Settler(WatchedStorage(core.storage.trust, done), embed=False, jobs_are_due=lambda: None)
-    running = asyncio.create_task(settler.run())
+    release_worker = ReleaseWorker(
+        WatchedStorage(core.storage.trust, done), embed=False, jobs_are_due=lambda: None
+    )
+    running = asyncio.create_task(release_worker.run())
     try:
         async with asyncio.timeout(30):
             await done.wait()

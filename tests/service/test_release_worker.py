@@ -6,7 +6,7 @@ import asyncio
 from typing import cast
 
 from agentctx.errors import StorageFailed
-from agentctx.service.settler import LINGER_S, Settler
+from agentctx.service.release_worker import LINGER_S, ReleaseWorker
 from agentctx.storage.records import Job
 from agentctx.storage.trust import Settled, TrustStorage
 
@@ -15,7 +15,7 @@ NOTHING = Settled(0)
 
 
 class Script:
-    """A storage whose steps have prescribed results, and the calls of the settler in order."""
+    """A storage whose steps have prescribed results, and the calls of the worker in order."""
 
     def __init__(self, *results: Settled | StorageFailed) -> None:
         self.results = list(results)
@@ -36,8 +36,8 @@ class Script:
         self.calls.append("linger" if seconds == LINGER_S else "give way")
         await asyncio.sleep(0)
 
-    def settler(self) -> Settler:
-        return Settler(
+    def release_worker(self) -> ReleaseWorker:
+        return ReleaseWorker(
             cast("TrustStorage", self),
             embed=True,
             jobs_are_due=lambda: self.calls.append("jobs are due"),
@@ -47,13 +47,13 @@ class Script:
 
 async def test_the_queue_learns_of_jobs_and_saves_get_a_turn_after_each_step() -> None:
     script = Script(Settled(50), Settled(3, jobs=(JOB,)), NOTHING)
-    await script.settler().settle()
+    await script.release_worker().settle()
     assert script.calls == ["step", "give way", "step", "jobs are due", "give way", "step"]
 
 
 async def test_a_start_settles_what_an_earlier_run_left() -> None:
     script = Script(Settled(1), NOTHING)
-    running = asyncio.create_task(script.settler().run())
+    running = asyncio.create_task(script.release_worker().run())
     async with asyncio.timeout(10):
         await script.finished.wait()
     running.cancel()
@@ -62,11 +62,11 @@ async def test_a_start_settles_what_an_earlier_run_left() -> None:
 
 async def test_after_a_failure_the_next_request_resumes() -> None:
     script = Script(StorageFailed("full"), NOTHING)
-    settler = script.settler()
-    running = asyncio.create_task(settler.run())
+    release_worker = script.release_worker()
+    running = asyncio.create_task(release_worker.run())
     async with asyncio.timeout(10):
         await script.failed.wait()
-        settler.notify()
+        release_worker.notify()
         await script.finished.wait()
     running.cancel()
     assert script.calls == ["linger", "step", "linger", "step"]

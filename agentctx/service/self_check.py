@@ -21,7 +21,7 @@ from agentctx.wire.wording import counted
 log = structlog.get_logger("agentctx.prover")
 
 Sleep = Callable[[float], Awaitable[object]]
-Found: TypeAlias = tuple[int, int, int, int]
+ProofCounts: TypeAlias = tuple[int, int, int, int]
 
 FIRST_PROOF_S: Final = 30.0
 """Delay after startup, when the daemon is busy."""
@@ -54,13 +54,13 @@ class Proof:
     retrieval: SelfRetrieval
 
     @property
-    def found(self) -> Found:
+    def counts(self) -> ProofCounts:
         """Counts: violations, mismatches, chunks not found by keyword and chunks not found by vector."""
         retrieval = self.retrieval
         return self.violations, self.mismatches, len(retrieval.lost_words), len(retrieval.lost_vectors)
 
 
-class Prover:
+class SelfCheck:
     """Checks the daemon itself. `latest_proof` and `slot_count` are None until the first check."""
 
     def __init__(self, storage: Storage, lanes: Lanes | None) -> None:
@@ -101,7 +101,7 @@ class Prover:
             try:
                 if await self._storage.upkeep.leads("prove"):
                     proof = await self.prove()
-                    if before is None or proof.found != before.found:
+                    if before is None or proof.counts != before.counts:
                         _log_proof(proof)
             except (DeadlineExceeded, StorageFailed) as error:
                 log.warning("proof_not_made", code=error.code, reason=error.message)
@@ -126,8 +126,8 @@ def rest_s(took_s: float) -> float:
 
 
 def _log_proof(proof: Proof) -> None:
-    violations, mismatches, lost_by_words, lost_by_vectors = proof.found
-    if any(proof.found):
+    violations, mismatches, lost_by_words, lost_by_vectors = proof.counts
+    if any(proof.counts):
         log.error(
             "proof_failed",
             violations=violations,

@@ -20,7 +20,7 @@ LINGER_S: Final = 0.2
 """Delay that lets the caller's reply be sent first."""
 
 
-class Settler:
+class ReleaseWorker:
     """Removes quarantined entries from the indexes and returns released ones to them, in the background."""
 
     def __init__(

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from agentctx.daemon.build import Core
 from agentctx.embedding.providers.fake import FakeProvider
-from agentctx.service.prover import (
+from agentctx.service.self_check import (
     FIRST_PROOF_S,
     LONGEST_REST_S,
     PACK_EVERY_S,
@@ -67,7 +67,7 @@ async def test_a_healthy_daemon_publishes_a_proof_without_violations(core: Core)
     assert "agentctx_proof_timestamp_seconds" not in await scrape(core)
     naps = Naps(2)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.prover.keep_proving(naps, elapsed=lambda: 0.0)
+        await core.self_check.keep_proving(naps, elapsed=lambda: 0.0)
     assert naps.seen == [FIRST_PROOF_S, PROOF_EVERY_S]
     assert logs == []
     found = await scrape(core)
@@ -89,8 +89,8 @@ async def test_only_one_daemon_on_a_shared_database_proves(
     proofs = []
     for _ in range(2):
         with pytest.raises(asyncio.CancelledError):
-            await core.prover.keep_proving(Naps(2))
-        proofs.append(core.prover.latest_proof)
+            await core.self_check.keep_proving(Naps(2))
+        proofs.append(core.self_check.latest_proof)
     assert [proof is not None for proof in proofs] == [False, True]
     assert asked == ["prove", "prove"]
 
@@ -110,7 +110,7 @@ async def test_violations_are_counted_and_logged(
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.prover.keep_proving(Naps(4))
+        await core.self_check.keep_proving(Naps(4))
     page = await scrape(core)
     assert tuple(page[name] for name in NAMES) == found
     (logged,) = [line for line in logs if line["event"] == "proof_failed"]
@@ -132,7 +132,7 @@ async def test_violations_are_logged_again_when_there_are_more(core: Core, tmp_p
 
     naps = Naps(5)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.prover.keep_proving(damage_more)
+        await core.self_check.keep_proving(damage_more)
     assert [(line["violations"], line["mismatches"]) for line in logs] == [(1, 0), (1, 1)]
 
 
@@ -152,9 +152,9 @@ async def test_a_proof_of_an_unreadable_database_is_retried(core: Core) -> None:
     await core.storage.close()
     naps = Naps(3)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.prover.keep_proving(naps)
+        await core.self_check.keep_proving(naps)
     assert [line["event"] for line in logs] == ["proof_not_made"] * 2
-    assert core.prover.latest_proof is None
+    assert core.self_check.latest_proof is None
 
 
 async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: 
     before = await core.storage.slots.count()
     assert before.dead_slot_ratio > 0.3
     naps = Naps(2 * BLOCK_SIZE)
-    packing = asyncio.create_task(core.prover.keep_packed(naps))
+    packing = asyncio.create_task(core.self_check.keep_packed(naps))
     while PACK_EVERY_S not in naps.seen:
         await asyncio.wait([packing], timeout=0.01)
     packing.cancel()
