@@ -22,7 +22,7 @@ from agentctx.embedding.providers.registry import create_provider
 from agentctx.service.rag.calibrator import kept_calibration
 from agentctx.service.rag.question import Answer, Question
 from agentctx.service.rag.relevance import Calibration, Eagerness
-from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
 from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.search import Filter
@@ -166,7 +166,7 @@ async def _ask(
     service = RAGService(
         target.storage,
         target.embedder,
-        lambda: Serving(target.space, calibration=calibration),
+        lambda: ServingModel(target.space, calibration=calibration),
         RagSettings(deadline_s=60.0),
         eagerness=eagerness,
     )

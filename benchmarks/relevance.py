@@ -12,7 +12,7 @@ from pathlib import Path
 from agentctx.config.embedding import EmbeddingSettings, RagSettings
 from agentctx.embedding.providers.registry import create_provider
 from agentctx.service.rag.question import Answer, Question
-from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
 from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.records import Job
@@ -126,7 +126,7 @@ async def _save(stores: EntryStore, source: RetrievalSet) -> dict[str, str]:
 
 async def _answers(target: Searchable, dense_weight: float) -> list[Quality]:
     settings = RagSettings(dense_weight=dense_weight, max_per_entry=_ALL_CHUNKS, deadline_s=60.0)
-    service = RAGService(target.storage, target.embedder, lambda: Serving(target.space), settings)
+    service = RAGService(target.storage, target.embedder, lambda: ServingModel(target.space), settings)
     answers = []
     for query in target.source.queries:
         question = Question(

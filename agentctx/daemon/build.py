@@ -36,11 +36,11 @@ from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
 from agentctx.service.questions import Questions
 from agentctx.service.rag.calibrator import Calibrator
-from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.select import Caps
 from agentctx.service.rag.service import RAGService
 from agentctx.service.receipts import ReceiptLog
-from agentctx.service.reembed import Reembed
+from agentctx.service.reembed import ModelChange
 from agentctx.service.refusals import Refusals
 from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.self_check import SelfCheck
@@ -175,7 +175,7 @@ async def open_core(
             self_check = SelfCheck(storage, lanes)
             file_states = FileStates(storage.trust, release_worker, current, storage.clock)
             questions = Questions(storage, stores, rag, receipts, redactor, current)
-            reembed = Reembed(storage, lanes)
+            reembed = ModelChange(storage, lanes)
             yield Core(
                 data_dir=places.data_dir,
                 settings=current,
@@ -239,11 +239,11 @@ def _rag(
     reranker: Reranker | None,
     telemetry: Telemetry,
 ) -> RAGService:
-    def serving() -> Serving:
+    def serving() -> ServingModel:
         if lanes is None:
-            return Serving(None)
+            return ServingModel(None)
         lane, keeper = lanes.leading, lanes.leading.keeper
-        return Serving(keeper.searched, keeper.reason, lane, calibrator.of(lane.provider))
+        return ServingModel(keeper.searched, keeper.reason, lane, calibrator.of(lane.provider))
 
     injection = settings.injection
     return RAGService(

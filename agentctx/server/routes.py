@@ -25,7 +25,7 @@ from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
 from agentctx.service.operations import Method, operation_of
 from agentctx.service.questions import Questions
-from agentctx.service.reembed import Reembed
+from agentctx.service.reembed import ModelChange
 from agentctx.service.status import Status
 from agentctx.service.transfer import Transfer
 from agentctx.service.trust import Revocations
@@ -54,7 +54,7 @@ class Services:
     transfer: Transfer
     file_states: FileStates
     status: Status
-    reembed: Reembed
+    reembed: ModelChange
     examiner: Examiner
     forgetting: ForgetService
     backups: Backups

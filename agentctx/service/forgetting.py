@@ -46,7 +46,7 @@ FORGOTTEN_AT_ONCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class BackupCopies:
+class RemainingBackups:
     """Backups that may contain an entry. Times are milliseconds since the epoch."""
 
     files: int = 0
@@ -119,7 +119,9 @@ class ForgetService:
 
     async def _elsewhere(self) -> dict[str, Any]:
         """Return where forgotten text may still be, as fields of a reply."""
-        held = await asyncio.to_thread(backup_copies, self.settings, self.data_dir, now=self.storage.clock())
+        held = await asyncio.to_thread(
+            remaining_backups, self.settings, self.data_dir, now=self.storage.clock()
+        )
         return {
             "backups": held.files,
             "backups_oldest": None if held.oldest is None else format_time(held.oldest),
@@ -174,7 +176,7 @@ class ForgetService:
         return True
 
 
-def backup_copies(settings: BackupSettings, data_dir: Path, *, now: int) -> BackupCopies:
+def remaining_backups(settings: BackupSettings, data_dir: Path, *, now: int) -> RemainingBackups:
     """Find the backups in the folder of automatic backups and the databases replaced by a restore. Copies
     elsewhere are not known.
     """
@@ -183,10 +185,10 @@ def backup_copies(settings: BackupSettings, data_dir: Path, *, now: int) -> Back
         files = [*folder.glob("*.db"), *filter(offline_storage().is_replaced, data_dir.iterdir())]
         times = sorted(path.stat().st_mtime_ns // 1_000_000 for path in files)
     except OSError:
-        return BackupCopies()
+        return RemainingBackups()
     if not times:
-        return BackupCopies()
+        return RemainingBackups()
     interval_ms = math.ceil(settings.interval_h * MS_PER_HOUR)
     is_replaced_by_newer = len(superseded((path.name for path in files), keep=0, verified=None)) == len(files)
     until = now + settings.keep * interval_ms if interval_ms and is_replaced_by_newer else None
-    return BackupCopies(len(times), times[0], until)
+    return RemainingBackups(len(times), times[0], until)

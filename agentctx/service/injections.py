@@ -27,7 +27,7 @@ from agentctx.service.rag.question import Question, allowed
 from agentctx.service.rag.ranking import ranking_text, words_of
 from agentctx.service.rag.relevance import Gate
 from agentctx.service.rag.service import RAGService
-from agentctx.service.rag.trace import Considered
+from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.service.receipts import ReceiptLog, figures
 from agentctx.service.views import explained, injection_summary, injection_view
@@ -127,10 +127,12 @@ class Injections:
             gate=context.gate.best if context.gate else None,
         )
 
-    def _verdict(self, best: Considered, rank: int, question: Question, gate: Gate | None) -> Explanation:
+    def _verdict(
+        self, best: ConsideredCandidate, rank: int, question: Question, gate: Gate | None
+    ) -> Explanation:
         share = self.settings.value.embedding.rag.max_per_entry
         return explain_fate(best, fused_rank=rank, limit=question.limit, gate=gate, share=share)
 
 
-def _rank(considered: Sequence[Considered], wanted: Considered) -> int:
+def _rank(considered: Sequence[ConsideredCandidate], wanted: ConsideredCandidate) -> int:
     return next(at for at, each in enumerate(considered, start=1) if each is wanted)

@@ -14,7 +14,7 @@ import structlog
 
 from agentctx.errors import StorageFailed
 from agentctx.service.rag.question import Answer
-from agentctx.service.rag.trace import Considered, count_fates
+from agentctx.service.rag.trace import ConsideredCandidate, count_fates
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.injections import (
     CandidateFigures,
@@ -135,7 +135,7 @@ def make_receipt(context: Answer, *, took_s: float, **asked: Any) -> Receipt:
     )
 
 
-def figures(considered: Considered) -> CandidateFigures:
+def figures(considered: ConsideredCandidate) -> CandidateFigures:
     """Return the figures of a candidate, rounded to six digits, without its text."""
     candidate = considered.candidate
     return CandidateFigures(

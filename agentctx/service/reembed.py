@@ -21,7 +21,7 @@ NOT_RUNNING = "not configured"
 
 
 @dataclass(frozen=True)
-class Reembed:
+class ModelChange:
     """Changes the model. `lanes` is None if nothing is embedded."""
 
     storage: Storage

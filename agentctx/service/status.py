@@ -22,7 +22,7 @@ from agentctx.service.base import Peer
 from agentctx.service.operations import Operation
 from agentctx.service.process_memory import resident_bytes
 from agentctx.service.rag.calibrator import Calibrator
-from agentctx.service.reembed import Reembed
+from agentctx.service.reembed import ModelChange
 from agentctx.service.refusals import Refusals
 from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.base import Storage
@@ -48,7 +48,7 @@ class Status:
 
     storage: Storage
     lanes: Lanes | None
-    reembed: Reembed
+    reembed: ModelChange
     calibrator: Calibrator
     refusals: Refusals
     recorder: Recorder

@@ -178,14 +178,14 @@ def ask_with_the_first_model() -> None:
     """Embed questions with the configured model, whichever space is searched."""
     from agentctx.daemon import build
     from agentctx.embedding.providers.fake import FakeProvider
-    from agentctx.service.rag.retrieval import Serving
+    from agentctx.service.rag.retrieval import ServingModel
 
     first = FakeProvider(model="old")
 
     def mixed(space: int | None, reason: str | None = None, *_: Any) -> Any:
-        return Serving(space, reason, first)
+        return ServingModel(space, reason, first)
 
-    replace(build, "Serving", mixed)
+    replace(build, "ServingModel", mixed)
 
 
 def back_up_the_past() -> None:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from agentctx.service.rag.finding import SearchInput
 from agentctx.service.rag.question import Question
-from agentctx.service.rag.retrieval import Retrieval, Serving
+from agentctx.service.rag.retrieval import Retrieval, ServingModel
 from agentctx.service.rag.service import RAGService
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.base import Storage
@@ -49,7 +49,7 @@ async def unfound(
     storage: Storage, texts: Mapping[str, str], *, sought: int = SOUGHT, namespace: str = DEFAULT_NAMESPACE
 ) -> list[str]:
     """Return which of the newest entries are not the first that their own word finds without a model."""
-    rag = RAGService(storage, None, lambda: Serving(None))
+    rag = RAGService(storage, None, lambda: ServingModel(None))
     broken: list[str] = []
     for entry, word in islice(own_words(texts), sought):
         question = Question(text=word, wanted=Filter(namespace=namespace), limit=FEW, order="relevance")

@@ -18,7 +18,7 @@ from agentctx.errors import DaemonUnreachable
 from agentctx.llm.base import FunctionModelAdapter
 from agentctx.llm.context_source import ContextQuestion, ServiceContextSource, SocketContextSource, latest
 from agentctx.llm.scope import Scope
-from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.running_core import running_core, save
@@ -35,7 +35,9 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
 
 def service(core: Core, **settings: Any) -> ServiceContextSource:
     rag = RagSettings.model_validate(settings)
-    return ServiceContextSource(RAGService(core.storage, None, lambda: Serving(None, "off: none"), rag), rag)
+    return ServiceContextSource(
+        RAGService(core.storage, None, lambda: ServingModel(None, "off: none"), rag), rag
+    )
 
 
 async def test_a_service_in_this_process_gives_block_tokens_and_ids(core: Core) -> None:

@@ -16,7 +16,7 @@ from agentctx.config.schema import BackupSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import Forgotten, InvalidInput, NotFound, StorageFailed
-from agentctx.service.forgetting import BackupCopies, backup_copies
+from agentctx.service.forgetting import RemainingBackups, remaining_backups
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.backups import scheduled_name
 from agentctx.storage.search import Filter
@@ -237,7 +237,7 @@ async def test_only_a_namespace_is_forgotten_that_is_named(tmp_path: Path, names
 
 def test_backups_with_a_forgotten_entry_are_counted_with_their_age_and_expiry(tmp_path: Path) -> None:
     settings = BackupSettings(interval_h=24, keep=7)
-    assert backup_copies(settings, tmp_path, now=0) == BackupCopies()
+    assert remaining_backups(settings, tmp_path, now=0) == RemainingBackups()
     folder = tmp_path / "backups"
     folder.mkdir()
 
@@ -249,10 +249,10 @@ def test_backups_with_a_forgotten_entry_are_counted_with_their_age_and_expiry(tm
     make(folder / scheduled_name(2_000_000), 2_000)
     make(tmp_path / "agentctx.db", 500)
     day = 86_400_000
-    assert backup_copies(settings, tmp_path, now=5) == BackupCopies(2, 1_000_000, 5 + 7 * day)
-    assert backup_copies(BackupSettings(keep=7), tmp_path, now=5) == BackupCopies(2, 1_000_000, None)
+    assert remaining_backups(settings, tmp_path, now=5) == RemainingBackups(2, 1_000_000, 5 + 7 * day)
+    assert remaining_backups(BackupSettings(keep=7), tmp_path, now=5) == RemainingBackups(2, 1_000_000, None)
     make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z", 700)
     make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z-wal", 600)
-    assert backup_copies(settings, tmp_path, now=5) == BackupCopies(3, 700_000, None), (
+    assert remaining_backups(settings, tmp_path, now=5) == RemainingBackups(3, 700_000, None), (
         "nothing removes that copy"
     )

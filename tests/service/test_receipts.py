@@ -10,7 +10,7 @@ from agentctx.errors import StorageFailed
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.question import Answer
 from agentctx.service.rag.relevance import Gate
-from agentctx.service.rag.trace import Considered
+from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
 from agentctx.service.write_behind import BATCH
 from agentctx.storage.injections import Receipt, Visible, everything
@@ -183,7 +183,7 @@ def test_ids_sort_by_time_within_a_millisecond_and_when_the_clock_goes_back() ->
 
 def test_a_receipt_has_figures_but_no_text() -> None:
     considered = tuple(
-        Considered(
+        ConsideredCandidate(
             candidate=Candidate(at, f"e{at}", 1.23456789, None if at else 0.5, 0.25),
             fate="injected" if at == KEPT_CANDIDATES + 5 else "relevance",
         )

@@ -24,7 +24,7 @@ from agentctx.errors import UnknownProvider
 from agentctx.llm.base import FunctionModelAdapter
 from agentctx.llm.context_source import ServiceContextSource
 from agentctx.service.rag.question import Question
-from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
 from agentctx.service.stores.by_kind import KnowledgeStore, LearningStore, MemoryStore
 from agentctx.storage.records import Job
@@ -255,7 +255,7 @@ async def test_req_emb_006_rag_service(core: Core, provider: Recording) -> None:
     await embedded(core)
     assert core.lanes is not None
     keeper = core.lanes.leading.keeper
-    service = RAGService(core.storage, provider, lambda: Serving(keeper.searched, keeper.reason))
+    service = RAGService(core.storage, provider, lambda: ServingModel(keeper.searched, keeper.reason))
     wanted = Filter(namespace="default", collections=("knowledge",))
     answer = await service.retrieve(Question(text="falcon on the tower", wanted=wanted, limit=5))
     assert answer.degraded is None
@@ -273,7 +273,7 @@ async def test_req_emb_007_agent_context_injection(core: Core, provider: Recordi
     await embedded(core)
     assert core.lanes is not None
     keeper = core.lanes.leading.keeper
-    service = RAGService(core.storage, provider, lambda: Serving(keeper.searched, keeper.reason))
+    service = RAGService(core.storage, provider, lambda: ServingModel(keeper.searched, keeper.reason))
     calls: list[list[dict[str, str]]] = []
 
     async def model(messages: list[dict[str, str]]) -> str:

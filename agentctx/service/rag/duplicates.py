@@ -55,14 +55,14 @@ class ConversationTexts:
         return entry.origin == "capture" and entry.session == session and entry.created >= since
 
 
-class Distinct(NamedTuple):
+class DistinctCandidates(NamedTuple):
     """Candidates without duplicates. `of` maps each dropped chunk to the chunk that was kept instead."""
 
     kept: list[Candidate]
     of: Mapping[int, int]
 
 
-def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]) -> Distinct:
+def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]) -> DistinctCandidates:
     """Keep one candidate of each group of duplicates, at the rank of the best in the group.
 
     If one text contains another, the longer one is kept; of nearly equal texts, the better ranked one.
@@ -83,7 +83,7 @@ def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]
             kept = [each for at, each in enumerate(kept) if at not in covered[1:]]
         else:
             kept.append(wording)
-    return Distinct([wording.candidate for wording in kept], _followed(of))
+    return DistinctCandidates([wording.candidate for wording in kept], _followed(of))
 
 
 class _ComparableText:

@@ -11,7 +11,7 @@ from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.prompt import not_looked_up
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.relevance import Gate
-from agentctx.service.rag.trace import Considered
+from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter, NearestChunk, WordHit
 from agentctx.wire import Fate, Quarantine, Verdict
@@ -106,7 +106,7 @@ _ORDER: tuple[Fate, ...] = (
 )  # fmt: skip
 
 
-def best_of(considered: Sequence[Considered]) -> Considered | None:
+def best_of(considered: Sequence[ConsideredCandidate]) -> ConsideredCandidate | None:
     """Return the passage that survived the most steps."""
     return min(considered, key=lambda each: _ORDER.index(each.fate), default=None)
 
@@ -138,7 +138,7 @@ def explain_not_found(
 
 
 def explain_fate(
-    best: Considered, *, fused_rank: int, limit: int, gate: Gate | None, share: int
+    best: ConsideredCandidate, *, fused_rank: int, limit: int, gate: Gate | None, share: int
 ) -> Explanation:
     """Explain the fate of an entry's best passage in one sentence."""
     messages: dict[Fate, str] = {

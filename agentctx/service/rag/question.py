@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentctx.service.rag.relevance import Gate
-from agentctx.service.rag.trace import Considered
+from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.storage.search import Filter, ResolvedChunk
 from agentctx.wire import InjectionPosition, Order, Trust
 
@@ -57,7 +57,7 @@ class Answer:
     hits: tuple[ResolvedChunk, ...] = ()
     degraded: str | None = None
     rerank: str | None = None
-    considered: tuple[Considered, ...] = ()
+    considered: tuple[ConsideredCandidate, ...] = ()
     gate: Gate | None = None
     block: str = ""
     tokens: int = 0

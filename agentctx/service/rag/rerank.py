@@ -21,7 +21,7 @@ _log = structlog.get_logger("agentctx.rag")
 
 
 @dataclass(frozen=True, slots=True)
-class Reranking:
+class BoundedReranker:
     """A reranker with its limits: the number of candidates that it reads, and the deadline."""
 
     reranker: Reranker

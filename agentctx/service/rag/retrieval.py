@@ -46,7 +46,7 @@ class QueryEmbedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServingModel:
     """The space and embedder that answer questions now; if there is none, `reason` says why.
 
     `calibration` belongs to the space's model; None until it is calibrated.
@@ -64,7 +64,7 @@ class Retrieval:
     def __init__(
         self,
         storage: SearchStorage,
-        serving: Callable[[], Serving],
+        serving: Callable[[], ServingModel],
         settings: Callable[[], RagSettings],
         telemetry: Telemetry,
     ) -> None:

@@ -20,8 +20,15 @@ from agentctx.service.rag.prompt import not_looked_up
 from agentctx.service.rag.question import Answer, Question, allowed
 from agentctx.service.rag.relevance import Eagerness, Gate
 from agentctx.service.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
-from agentctx.service.rag.rerank import Reranking, can_change_result
-from agentctx.service.rag.retrieval import QueryEmbedder, Retrieval, Serving, merged, pool_for, sub_questions
+from agentctx.service.rag.rerank import BoundedReranker, can_change_result
+from agentctx.service.rag.retrieval import (
+    QueryEmbedder,
+    Retrieval,
+    ServingModel,
+    merged,
+    pool_for,
+    sub_questions,
+)
 from agentctx.service.rag.select import Caps, distinct_texts, select
 from agentctx.service.rag.trace import Trace
 from agentctx.service.rag.unmeasured import order_by_distance, to_choose_from
@@ -49,7 +56,7 @@ class RAGService:
         self,
         storage: Storage,
         embedder: QueryEmbedder | None,
-        serving: Callable[[], Serving],
+        serving: Callable[[], ServingModel],
         settings: RagSettings | None = None,
         *,
         telemetry: Telemetry = NO_TELEMETRY,
@@ -62,18 +69,18 @@ class RAGService:
         self._caps = caps or Caps()
         self._search = storage.search
         self._read_secret = storage.secret
-        self._sizes = Sizes(storage.search.count_entries)
+        self._sizes = NamespaceSizes(storage.search.count_entries)
         self._telemetry = telemetry
         self.settings = settings or RagSettings()
         """May be replaced at runtime; the next question uses the new settings."""
         self.eagerness = eagerness
-        self._reranking = (
-            Reranking(reranker, rerank_settings or RerankSettings(), telemetry) if reranker else None
+        self._reranker = (
+            BoundedReranker(reranker, rerank_settings or RerankSettings(), telemetry) if reranker else None
         )
-        self._candidates = self._reranking.settings.candidates if self._reranking else 0
+        self._candidates = self._reranker.settings.candidates if self._reranker else 0
         self._secret: bytes | None = None
 
-        def answering() -> Serving:
+        def answering() -> ServingModel:
             now = serving()
             return now if now.embedder is not None else replace(now, embedder=embedder)
 
@@ -145,7 +152,7 @@ class RAGService:
                 read, ranking.texts, rules, trace, max_per_entry=self.settings.max_per_entry
             )
             chosen, rerank = await self._reranked(question, candidates, ranking)
-            if self._reranking and rerank is None:
+            if self._reranker and rerank is None:
                 trace.reranked(chosen)
             kept = apply_caps(chosen, ranking.texts, rules, trace, question.limit)
             return self._answer(question, ranking, kept, rerank, answering), trace
@@ -179,8 +186,8 @@ class RAGService:
         self, question: Question, candidates: Sequence[Candidate], ranking: Ranking
     ) -> tuple[list[Candidate], str | None]:
         """Return the candidates, best first, and the reason if the reranker failed to order them."""
-        if self._reranking and can_change_result(len(candidates), question.limit, question.order):
-            return await self._reranking.order(question.text, candidates, ranking.texts, question.limit)
+        if self._reranker and can_change_result(len(candidates), question.limit, question.order):
+            return await self._reranker.order(question.text, candidates, ranking.texts, question.limit)
         return list(candidates), None
 
     def _answer(
@@ -201,7 +208,7 @@ class RAGService:
         return Answer(tuple(hits), degraded, rerank)
 
 
-class Sizes:
+class NamespaceSizes:
     """Caches the number of entries per namespace, recounting when it may have changed noticeably."""
 
     def __init__(self, count: Callable[[str], Awaitable[int]]) -> None:

@@ -12,7 +12,7 @@ from agentctx.wire import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
+class ConsideredCandidate:
     """A candidate and its fate. `duplicate_of` is the entry kept instead; `reranked` is a rank from 1."""
 
     candidate: Candidate
@@ -50,10 +50,10 @@ class Trace:
         """Record the reranker's order."""
         self._reranked = {candidate.chunk: at for at, candidate in enumerate(order, start=1)}
 
-    def considered(self) -> tuple[Considered, ...]:
+    def considered(self) -> tuple[ConsideredCandidate, ...]:
         """Return every candidate in fused order; those that no step dropped are injected."""
         return tuple(
-            Considered(
+            ConsideredCandidate(
                 candidate=candidate,
                 fate=self._fates.get(candidate.chunk, "injected"),
                 duplicate_of=self._duplicate_of.get(candidate.chunk),
@@ -63,6 +63,6 @@ class Trace:
         )
 
 
-def count_fates(considered: Sequence[Considered]) -> dict[Fate, int]:
+def count_fates(considered: Sequence[ConsideredCandidate]) -> dict[Fate, int]:
     """Count the candidates of each fate."""
     return dict(Counter(each.fate for each in considered))

@@ -55,30 +55,30 @@ class Recorder(Telemetry):
         self.loop_lag = LoopLag()
         self.captures_refused = 0
         self._asked = 0
-        self._recent_saves = Recent()
-        self._recent_answers = Recent()
-        self._recent_calls = Recent()
+        self._recent_saves = RecentDurations()
+        self._recent_answers = RecentDurations()
+        self._recent_calls = RecentDurations()
 
     def request(self, method: str, headers: Headers, request_id: str) -> Measurement:  # noqa: ARG002 - for traces
-        return _Timed(partial(self._answered, method))
+        return _TimedMeasurement(partial(self._answered, method))
 
     def saving(self) -> Measurement:
-        return _Timed(partial(self._changed, self._saves))
+        return _TimedMeasurement(partial(self._changed, self._saves))
 
     def editing(self) -> Measurement:
-        return _Timed(partial(self._changed, self._edits))
+        return _TimedMeasurement(partial(self._changed, self._edits))
 
     def answering(self, limit: int) -> Measurement:  # noqa: ARG002 - for traces
-        return _Timed(self._asked_for)
+        return _TimedMeasurement(self._asked_for)
 
     def stage(self, stage: Stage) -> Measurement:
-        return _Timed(partial(self._passed, stage))
+        return _TimedMeasurement(partial(self._passed, stage))
 
     def passed(self, stage: Stage, began: float, seconds: float) -> None:  # noqa: ARG002 - for traces
         self._search_seconds.add(seconds, (stage,))
 
     def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
-        return _Timed(partial(self._called, kind, texts))
+        return _TimedMeasurement(partial(self._called, kind, texts))
 
     def injected(self, position: InjectionPosition, block: str) -> None:
         self._injections.add((position, block))
@@ -169,7 +169,7 @@ class Recorder(Telemetry):
             self._provider_failures.add((kind, *labels))
 
 
-class _Timed(Measurement):
+class _TimedMeasurement(Measurement):
     """An operation whose end is recorded."""
 
     __slots__ = ("_labels", "_record", "_started")
@@ -196,7 +196,7 @@ def _changed(count: Count) -> int:
     return int(sum(times for labels, times in count.values.items() if labels[-1] != NO_CHANGE))
 
 
-class Recent:
+class RecentDurations:
     """A ring buffer of durations in seconds; the oldest is dropped."""
 
     __slots__ = ("_seconds",)

@@ -133,7 +133,7 @@ class Tracing(Telemetry):
             if status >= "500":
                 _fail(span, status)
 
-        return _Traced(
+        return _TracedMeasurement(
             self._inner.request(method, headers, request_id),
             self._tracer,
             method,
@@ -169,10 +169,10 @@ class Tracing(Telemetry):
             TOP_K: limit,
         }
         name = f"{RETRIEVAL} {SERVICE}"
-        return _Traced(self._inner.answering(limit), self._tracer, name, attributes, describe)
+        return _TracedMeasurement(self._inner.answering(limit), self._tracer, name, attributes, describe)
 
     def stage(self, stage: Stage) -> Measurement:
-        return _Traced(self._inner.stage(stage), self._tracer, stage, {}, _no_attributes)
+        return _TracedMeasurement(self._inner.stage(stage), self._tracer, stage, {}, _no_attributes)
 
     def passed(self, stage: Stage, began: float, seconds: float) -> None:
         self._inner.passed(stage, began, seconds)
@@ -195,16 +195,16 @@ class Tracing(Telemetry):
         }
         inner = self._inner.embedding(kind, texts)
         # CLIENT also for the model in this process: the conventions leave it open, and tools look for it.
-        return _Traced(
+        return _TracedMeasurement(
             inner, self._tracer, name, attributes, describe, kind=SpanKind.CLIENT, failure=provider_failure
         )
 
     def _memory(self, inner: Measurement, operation: str, describe: Describe) -> Measurement:
         attributes = {OPERATION: operation, PROVIDER: SERVICE}
-        return _Traced(inner, self._tracer, operation, attributes, describe)
+        return _TracedMeasurement(inner, self._tracer, operation, attributes, describe)
 
 
-class _Traced(Measurement):
+class _TracedMeasurement(Measurement):
     """An operation with a span, which is the parent of spans made inside it."""
 
     __slots__ = ("_arguments", "_describe", "_failure", "_inner", "_labels", "_span", "_token", "_tracer")

@@ -19,7 +19,7 @@ from agentctx.llm.context_source import ContextQuestion, ServiceContextSource
 from agentctx.llm.scope import Scope
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.relevance import Calibration, Scale
-from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
 from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.base import Storage
@@ -145,7 +145,7 @@ async def check(storage: Storage, space: int, seed: int) -> list[str]:
     background = np.stack([memory.vector() for _ in range(12)])
     calibration = rng.choice([None, Calibration(Scale(), background)])
     questioner = Questioner(memory.query, is_down=is_down)
-    rag = RAGService(storage, None, lambda: Serving(space, None, questioner, calibration))
+    rag = RAGService(storage, None, lambda: ServingModel(space, None, questioner, calibration))
     text = word if word == SYMBOLS else rng.choice(QUESTIONS).format(word)
     case = _Case(rag, target, text, namespaces, rng.randint(1, 8))
     broken = await case.by_relevance()

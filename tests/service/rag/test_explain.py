@@ -18,7 +18,7 @@ from agentctx.service.rag.explain import (
     ranks_of,
 )
 from agentctx.service.rag.relevance import Gate
-from agentctx.service.rag.trace import Considered
+from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter, NearestChunk, WordHit
 from agentctx.wire import Fate
@@ -46,8 +46,8 @@ ENTRY = Entry(
 ALL = Filter(namespace="default")
 
 
-def considered(fate: Fate, distance: float | None = 0.5) -> Considered:
-    return Considered(candidate=Candidate(1, "e", 1.0, distance), fate=fate, duplicate_of="other")
+def considered(fate: Fate, distance: float | None = 0.5) -> ConsideredCandidate:
+    return ConsideredCandidate(candidate=Candidate(1, "e", 1.0, distance), fate=fate, duplicate_of="other")
 
 
 def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
@@ -147,7 +147,7 @@ def test_every_fate_has_its_sentence(fate: Fate) -> None:
 
 def test_relevance_is_explained_by_its_figures() -> None:
     candidate = Candidate(1, "e", 1.0, 0.5, relevance=0.123)
-    passage = Considered(candidate=candidate, fate="relevance")
+    passage = ConsideredCandidate(candidate=candidate, fate="relevance")
     explained = explain_fate(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
     assert "its relevance is 0.12; the best passage needs 0.40, others 0.20" in explained.message
     assert "injection.eagerness" in explained.message
@@ -155,6 +155,6 @@ def test_relevance_is_explained_by_its_figures() -> None:
 
 def test_a_decision_by_words_alone_is_explained_by_words() -> None:
     candidate = Candidate(1, "e", 1.0, None, relevance=0.02, by_words=True)
-    passage = Considered(candidate=candidate, fate="relevance")
+    passage = ConsideredCandidate(candidate=candidate, fate="relevance")
     explained = explain_fate(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
     assert "too few of the question's" in explained.message

@@ -18,8 +18,8 @@ from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.injection import InjectionRules, select_candidates
 from agentctx.service.rag.question import Answer, Question
 from agentctx.service.rag.relevance import BY_FEW_WORDS, BY_WORDS, Eagerness, Gate
-from agentctx.service.rag.retrieval import Serving
-from agentctx.service.rag.service import RAGService, Sizes
+from agentctx.service.rag.retrieval import ServingModel
+from agentctx.service.rag.service import NamespaceSizes, RAGService
 from agentctx.service.rag.trace import Trace, count_fates
 from agentctx.storage.file.driver import open_connection
 from agentctx.storage.search import Filter, ResolvedChunk
@@ -44,7 +44,7 @@ async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **ch
     rag = RAGService(
         core.storage,
         keeper.provider,
-        lambda: Serving(keeper.searched, keeper.reason),
+        lambda: ServingModel(keeper.searched, keeper.reason),
         RagSettings(**changes.pop("settings", {})),
         eagerness=eagerness,
     )
@@ -196,8 +196,8 @@ class TestRelevance:
         async with running_core(tmp_path, None) as core:
             await save(core, key="runbook", content="deploys run from the main branch, ask Kim")
             await save(core, key="noise", content="Kim had lunch")
-            rag = RAGService(core.storage, None, lambda: Serving(None), eagerness="careful")
-            monkeypatch.setattr(Sizes, "of", lambda *_: asyncio.sleep(0, 1_000_000))
+            rag = RAGService(core.storage, None, lambda: ServingModel(None), eagerness="careful")
+            monkeypatch.setattr(NamespaceSizes, "of", lambda *_: asyncio.sleep(0, 1_000_000))
             question = Question(
                 text="who runs deploys from which branch, Kim?", wanted=ALL, limit=5, position="tail"
             )
@@ -208,7 +208,7 @@ class TestRelevance:
     async def test_keys_and_tags_count_as_words(self, tmp_path: Path) -> None:
         async with running_core(tmp_path, None) as core:
             await save(core, key="deploy-window", content="Never on Fridays.", tags=["release"])
-            rag = RAGService(core.storage, None, lambda: Serving(None))
+            rag = RAGService(core.storage, None, lambda: ServingModel(None))
             question = Question(text="deploy window for the release", wanted=ALL, limit=5, position="tail")
             assert sources(await rag.context(question, budget_tokens=1_000)) == ["deploy-window"]
 

@@ -19,7 +19,7 @@ from agentctx.service.rag.retrieval import (
     MANY_CHUNKS,
     MIN_POOL,
     Retrieval,
-    Serving,
+    ServingModel,
     best_of_each,
     interleaved,
     pool_for,
@@ -80,7 +80,7 @@ class Embedder:
 
 
 def retrieval(storage: SlowWords) -> Retrieval:
-    served = Serving(1, embedder=Embedder())
+    served = ServingModel(1, embedder=Embedder())
     return Retrieval(
         cast(SearchStorage, storage), lambda: served, lambda: RagSettings(cache_entries=0), NO_TELEMETRY
     )
@@ -119,7 +119,7 @@ async def test_the_keyword_search_begins_before_the_embedding() -> None:
             was_asked.append(storage.asked)
             return await super().embed_query(text)
 
-    served = Serving(1, embedder=Watching())
+    served = ServingModel(1, embedder=Watching())
     asking = Retrieval(cast(SearchStorage, storage), lambda: served, RagSettings, NO_TELEMETRY)
     await asking.find(QUESTION, 3, nearest)
     assert was_asked == [True]

@@ -16,7 +16,7 @@ from agentctx.embedding.providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, ProviderFailed
 from agentctx.service.rag.question import Answer, Question
 from agentctx.service.rag.render import HEADING, parse
-from agentctx.service.rag.retrieval import Serving
+from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
 from agentctx.storage.file.driver import hardening
 from agentctx.storage.search import Filter
@@ -50,7 +50,7 @@ def service(core: Core, **settings: Any) -> RAGService:
     return RAGService(
         core.storage,
         keeper.provider,
-        lambda: Serving(keeper.searched, keeper.reason),
+        lambda: ServingModel(keeper.searched, keeper.reason),
         RagSettings(**settings),
     )
 
@@ -183,7 +183,7 @@ async def test_a_slow_provider_costs_no_more_than_the_deadline(core: Core, provi
 async def test_without_a_provider_words_answer(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         await save(core, key="k", content="red apple")
-        answer = await RAGService(core.storage, None, lambda: Serving(None)).retrieve(asked("apple"))
+        answer = await RAGService(core.storage, None, lambda: ServingModel(None)).retrieve(asked("apple"))
     assert contents(answer) == ["red apple"]
     assert answer.degraded == "off: no embedding provider is configured"
 
@@ -355,12 +355,14 @@ class LastFirst:
 
 def reranked(core: Core, reranker: LastFirst, **settings: Any) -> RAGService:
     rerank = RerankSettings(**{"deadline_s": 30.0, **settings})
-    return RAGService(core.storage, None, lambda: Serving(None), reranker=reranker, rerank_settings=rerank)
+    return RAGService(
+        core.storage, None, lambda: ServingModel(None), reranker=reranker, rerank_settings=rerank
+    )
 
 
 def by_words(core: Core) -> RAGService:
     """Return what `reranked` would answer without a reranker."""
-    return RAGService(core.storage, None, lambda: Serving(None))
+    return RAGService(core.storage, None, lambda: ServingModel(None))
 
 
 async def save_numbered(core: Core, count: int = 8) -> None:
@@ -414,7 +416,7 @@ async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Cor
     assert core.lanes is not None
     keeper, reranker = core.lanes.leading.keeper, LastFirst()
     rag = RAGService(
-        core.storage, keeper.provider, lambda: Serving(keeper.searched, keeper.reason), reranker=reranker
+        core.storage, keeper.provider, lambda: ServingModel(keeper.searched, keeper.reason), reranker=reranker
     )
     by_relevance = await rag.retrieve(asked("red", order="relevance", limit=3))
     answer = await rag.retrieve(asked("red", limit=3))

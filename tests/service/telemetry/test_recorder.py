@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentctx.errors import Disposition, ProviderFailed, StorageFailed, VersionConflict
 from agentctx.service.telemetry.prometheus import exposition
-from agentctx.service.telemetry.recorder import Recent, Recorder, nearest_rank
+from agentctx.service.telemetry.recorder import RecentDurations, Recorder, nearest_rank
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
 from agentctx.wire import Latency
 from tests.service.telemetry.scraped import Scraped, scraped
@@ -175,18 +175,18 @@ durations = st.lists(st.floats(0, 100), min_size=1, max_size=50)
 
 
 def test_no_activity_is_reported_before_the_first_event() -> None:
-    assert Recent().latency() is None
+    assert RecentDurations().latency() is None
 
 
 def test_percentiles_in_milliseconds() -> None:
-    recent = Recent()
+    recent = RecentDurations()
     for number in range(100, 0, -1):
         recent.add(number / 1_000)
     assert recent.latency() == Latency(p50_ms=50.0, p95_ms=95.0)
 
 
 def test_the_oldest_duration_is_dropped() -> None:
-    recent = Recent(size=2)
+    recent = RecentDurations(size=2)
     for seconds in (100.0, 0.001, 0.001):
         recent.add(seconds)
     assert recent.latency() == Latency(p50_ms=1.0, p95_ms=1.0)
