@@ -196,7 +196,7 @@ Samples: TypeAlias = Mapping[Metric, Mapping[Labels, float | Distribution]]
 """The samples of each metric, by the values of its labels."""
 
 
-class Count:
+class Counter:
     """A counter. Without labels it starts at 0, so that it is shown before the first event."""
 
     __slots__ = ("metric", "values")
@@ -215,7 +215,7 @@ class Count:
         return dict(self.values)
 
 
-class Spread:
+class Histogram:
     """A histogram."""
 
     __slots__ = ("_counts", "_totals", "metric")

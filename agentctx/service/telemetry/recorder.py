@@ -15,7 +15,7 @@ from agentctx import wire
 from agentctx.service.telemetry import metrics
 from agentctx.service.telemetry.labels import failure_code, provider_failure, status_class
 from agentctx.service.telemetry.loop_lag import LoopLag
-from agentctx.service.telemetry.metrics import Count, Labels, Samples, Spread
+from agentctx.service.telemetry.metrics import Counter, Histogram, Labels, Samples
 from agentctx.telemetry import EmbedKind, Headers, Measurement, Stage, Telemetry
 from agentctx.wire import InjectionPosition
 
@@ -33,25 +33,25 @@ class Recorder(Telemetry):
     def __init__(self) -> None:
         self.started = time.time()
         """Time of creation, in seconds since 1970."""
-        self._saves = Count(metrics.SAVES)
-        self._edits = Count(metrics.EDITS)
-        self._save_failures = Count(metrics.SAVE_FAILURES)
-        self._save_seconds = Spread(metrics.SAVE_SECONDS)
-        self._commit_seconds = Spread(metrics.COMMIT_SECONDS)
-        self._commit_members = Spread(metrics.COMMIT_MEMBERS)
-        self._batch_seconds = Spread(metrics.BATCH_SECONDS)
-        self._batch_texts = Spread(metrics.BATCH_TEXTS)
-        self._provider_calls = Count(metrics.PROVIDER_CALLS)
-        self._provider_failures = Count(metrics.PROVIDER_FAILURES)
-        self._search_seconds = Spread(metrics.SEARCH_SECONDS)
-        self._degraded = Count(metrics.DEGRADED)
-        self._injections = Count(metrics.INJECTIONS)
-        self._not_injected = Count(metrics.NOT_INJECTED)
-        self._quota_refusals = Count(metrics.QUOTA_REFUSALS)
-        self._flags = Count(metrics.FLAGS)
-        self._requests = Count(metrics.REQUESTS)
-        self._request_seconds = Spread(metrics.REQUEST_SECONDS)
-        self._loop_lag = Spread(metrics.LOOP_LAG)
+        self._saves = Counter(metrics.SAVES)
+        self._edits = Counter(metrics.EDITS)
+        self._save_failures = Counter(metrics.SAVE_FAILURES)
+        self._save_seconds = Histogram(metrics.SAVE_SECONDS)
+        self._commit_seconds = Histogram(metrics.COMMIT_SECONDS)
+        self._commit_members = Histogram(metrics.COMMIT_MEMBERS)
+        self._batch_seconds = Histogram(metrics.BATCH_SECONDS)
+        self._batch_texts = Histogram(metrics.BATCH_TEXTS)
+        self._provider_calls = Counter(metrics.PROVIDER_CALLS)
+        self._provider_failures = Counter(metrics.PROVIDER_FAILURES)
+        self._search_seconds = Histogram(metrics.SEARCH_SECONDS)
+        self._degraded = Counter(metrics.DEGRADED)
+        self._injections = Counter(metrics.INJECTIONS)
+        self._not_injected = Counter(metrics.NOT_INJECTED)
+        self._quota_refusals = Counter(metrics.QUOTA_REFUSALS)
+        self._flags = Counter(metrics.FLAGS)
+        self._requests = Counter(metrics.REQUESTS)
+        self._request_seconds = Histogram(metrics.REQUEST_SECONDS)
+        self._loop_lag = Histogram(metrics.LOOP_LAG)
         self.loop_lag = LoopLag()
         self.captures_refused = 0
         self._asked = 0
@@ -69,7 +69,7 @@ class Recorder(Telemetry):
         return _TimedMeasurement(partial(self._changed, self._edits))
 
     def answering(self, limit: int) -> Measurement:  # noqa: ARG002 - for traces
-        return _TimedMeasurement(self._asked_for)
+        return _TimedMeasurement(self._answered_question)
 
     def stage(self, stage: Stage) -> Measurement:
         return _TimedMeasurement(partial(self._passed, stage))
@@ -125,7 +125,9 @@ class Recorder(Telemetry):
     def samples(self) -> Samples:
         """Return a copy of every count and distribution."""
         return {
-            held.metric: held.samples() for held in vars(self).values() if isinstance(held, Count | Spread)
+            series.metric: series.samples()
+            for series in vars(self).values()
+            if isinstance(series, Counter | Histogram)
         }
 
     def _answered(self, method: str, seconds: float, labels: Labels, _: BaseException | None) -> None:
@@ -133,7 +135,7 @@ class Recorder(Telemetry):
         self._requests.add((route, method, status_class(status)))
         self._request_seconds.add(seconds, (route,))
 
-    def _changed(self, count: Count, seconds: float, labels: Labels, error: BaseException | None) -> None:
+    def _changed(self, count: Counter, seconds: float, labels: Labels, error: BaseException | None) -> None:
         if error is not None:
             self._save_failures.add((failure_code(error),))
             return
@@ -141,7 +143,7 @@ class Recorder(Telemetry):
         self._save_seconds.add(seconds)
         self._recent_saves.add(seconds)
 
-    def _asked_for(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
+    def _answered_question(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
         if error is not None:
             return  # no answer: the request's status reports it
         self._asked += 1
@@ -192,7 +194,7 @@ class _TimedMeasurement(Measurement):
         self._record(perf_counter() - self._started, self._labels, error)
 
 
-def _changed(count: Count) -> int:
+def _changed(count: Counter) -> int:
     return int(sum(times for labels, times in count.values.items() if labels[-1] != NO_CHANGE))
 
 

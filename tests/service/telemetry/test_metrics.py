@@ -5,7 +5,7 @@ from bisect import bisect_left
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.service.telemetry.metrics import Count, Distribution, Metric, Spread
+from agentctx.service.telemetry.metrics import Counter, Distribution, Histogram, Metric
 
 BOUNDS = (1.0, 2.0, 5.0)
 PLAIN = Metric("a", "histogram", "m", buckets=BOUNDS)
@@ -13,12 +13,12 @@ BY_STAGE = Metric("b", "histogram", "m", ("stage",), BOUNDS)
 
 
 def test_a_count_without_labels_is_there_from_the_start() -> None:
-    assert Count(Metric("a_total", "counter", "m")).samples() == {(): 0.0}
-    assert Count(Metric("b_total", "counter", "m", ("x",))).samples() == {}
+    assert Counter(Metric("a_total", "counter", "m")).samples() == {(): 0.0}
+    assert Counter(Metric("b_total", "counter", "m", ("x",))).samples() == {}
 
 
 def test_each_set_of_labels_is_counted_separately() -> None:
-    count = Count(Metric("b_total", "counter", "m", ("x",)))
+    count = Counter(Metric("b_total", "counter", "m", ("x",)))
     for label in "aba":
         count.add((label,))
     assert count.samples() == {("a",): 2.0, ("b",): 1.0}
@@ -26,18 +26,18 @@ def test_each_set_of_labels_is_counted_separately() -> None:
 
 
 def test_a_value_on_a_bound_belongs_below_it() -> None:
-    spread = Spread(PLAIN)
+    histogram = Histogram(PLAIN)
     for value in (0.5, 1.0, 1.1, 5.0, 5.1):
-        spread.add(value)
-    assert spread.samples() == {(): Distribution((2, 1, 1, 1), 12.7)}
+        histogram.add(value)
+    assert histogram.samples() == {(): Distribution((2, 1, 1, 1), 12.7)}
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 10))))
 def test_nothing_is_lost(values: list[tuple[str, float]]) -> None:
-    spread = Spread(BY_STAGE)
+    histogram = Histogram(BY_STAGE)
     for label, value in values:
-        spread.add(value, (label,))
-    for (label,), distribution in spread.samples().items():
+        histogram.add(value, (label,))
+    for (label,), distribution in histogram.samples().items():
         mine = [value for other, value in values if other == label]
         assert sum(distribution.counts) == len(mine)
         for place, count in enumerate(distribution.counts):
@@ -45,8 +45,8 @@ def test_nothing_is_lost(values: list[tuple[str, float]]) -> None:
 
 
 def test_samples_are_a_copy() -> None:
-    spread, count = Spread(PLAIN), Count(Metric("a_total", "counter", "m"))
-    before = spread.samples(), count.samples()
-    spread.add(1.0)
+    histogram, count = Histogram(PLAIN), Counter(Metric("a_total", "counter", "m"))
+    before = histogram.samples(), count.samples()
+    histogram.add(1.0)
     count.add()
     assert before == ({(): Distribution((0, 0, 0, 0), 0.0)}, {(): 0.0})
