@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import structlog
 
@@ -24,7 +26,6 @@ from agentctx.service.backup import MS_PER_HOUR, folder_of
 from agentctx.service.base import Peer, Version
 from agentctx.service.operations import Operation
 from agentctx.service.stores.base import EntryStore
-from agentctx.service.stores.copies import copies_among
 from agentctx.service.stores.fields import check_namespace
 from agentctx.storage.audit import FORGET, Event
 from agentctx.storage.backups import superseded
@@ -43,6 +44,13 @@ MAX_INSPECTED: Final = 50
 
 FORGOTTEN_AT_ONCE: Final = 50
 """How many entries of a namespace are forgotten in one transaction, during which saves wait."""
+REPEATED_SHARE: Final = 0.5
+"""A text repeats another if at least this share of the shorter one is in the longer one."""
+SHINGLE_WORDS: Final = 4
+"""Length of the word sequences that are compared; texts rarely share one of this length by chance."""
+
+_Shingles: TypeAlias = set[tuple[str, ...]]
+_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +174,7 @@ class ForgetService:
         ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
         others = {each: await storage.entries.get(each) for each in ids if each != entry.id}
         contents = {each: other.content for each, other in others.items() if other is not None}
-        return await asyncio.to_thread(copies_among, entry.content, contents)
+        return await asyncio.to_thread(repetitions_of, entry.content, contents)
 
     async def _is_removed(self, entry_id: str, peer: Peer) -> bool:
         try:
@@ -192,3 +200,31 @@ def remaining_backups(settings: BackupSettings, data_dir: Path, *, now: int) -> 
     is_replaced_by_newer = len(superseded((path.name for path in files), keep=0, verified=None)) == len(files)
     until = now + settings.keep * interval_ms if interval_ms and is_replaced_by_newer else None
     return RemainingBackups(len(times), times[0], until)
+
+
+def repetitions_of(text: str, others: Mapping[str, str]) -> list[str]:
+    """Return the keys of the texts that repeat `text`, in order; long ones take tenths of a second.
+
+    One text repeats another if it contains at least `REPEATED_SHARE` of its sequences of `SHINGLE_WORDS`
+    words. Case and punctuation are ignored. Shorter texts are compared by shorter sequences.
+    """
+    words = _words(text)
+    shingles = _shingles(words, SHINGLE_WORDS)
+    return [key for key, other in others.items() if _is_repetition(words, shingles, _words(other))]
+
+
+def _is_repetition(words: list[str], shingles: _Shingles, others: list[str]) -> bool:
+    length = min(SHINGLE_WORDS, len(words), len(others))
+    if not length:
+        return False
+    mine = shingles if length == SHINGLE_WORDS else _shingles(words, length)
+    theirs = _shingles(others, length)
+    return len(mine & theirs) >= REPEATED_SHARE * min(len(mine), len(theirs))
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
+
+
+def _shingles(words: list[str], length: int) -> _Shingles:
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentctx.config.schema import BackupSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import Forgotten, InvalidInput, NotFound, StorageFailed
-from agentctx.service.forgetting import RemainingBackups, remaining_backups
+from agentctx.service.forgetting import RemainingBackups, remaining_backups, repetitions_of
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.backups import scheduled_name
 from agentctx.storage.search import Filter
@@ -256,3 +258,44 @@ def test_backups_with_a_forgotten_entry_are_counted_with_their_age_and_expiry(tm
     assert remaining_backups(settings, tmp_path, now=5) == RemainingBackups(3, 700_000, None), (
         "nothing removes that copy"
     )
+
+
+def is_repetition(text: str, other: str) -> bool:
+    return bool(repetitions_of(text, {"other": other}))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        FACT,
+        "the staging database password ROTATES on the first monday of each month",
+        f"As we said before: {FACT} I will put that into the runbook, with the names of those who do it.",
+        "The staging database password rotates on the first Monday.",
+    ],
+)
+def test_a_repetition_is_found(other: str) -> None:
+    assert is_repetition(FACT, other)
+    assert is_repetition(other, FACT)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["", "…", "The production database has no password that rotates.", "Deploy on the first Friday of May."],
+)
+def test_another_text_on_the_same_subject_is_not_a_copy(other: str) -> None:
+    assert not is_repetition(FACT, other)
+
+
+def test_a_short_text_must_be_copied_completely() -> None:
+    assert is_repetition("blue whale", "It was a Blue Whale, no doubt.")
+    assert not is_repetition("blue whale", "It was a whale, and blue.")
+
+
+@given(st.text(), st.text())
+def test_the_order_of_the_two_texts_does_not_matter(text: str, other: str) -> None:
+    assert is_repetition(text, other) == is_repetition(other, text)
+
+
+def test_copies_are_listed_in_order() -> None:
+    others = {"a": f"Again: {FACT}", "b": "Something else.", "c": FACT, "d": ""}
+    assert repetitions_of(FACT, others) == ["a", "c"]
