@@ -56,11 +56,11 @@ def given_context(arguments: Arguments, reply: wire.ContextReply) -> AuditNote:
 
 def explained(arguments: Arguments, _: object) -> AuditNote:
     request = arguments["request"]
-    return AuditNote(kind="explain", **_places(request.asked), subject=request.entry[:64])
+    return AuditNote(kind="explain", **_searched_namespaces(request.asked), subject=request.entry[:64])
 
 
 def read_receipt(_: Arguments, reply: wire.InjectionView) -> AuditNote:
-    return AuditNote(kind="injection", **_places(reply.namespaces), subject=reply.id)
+    return AuditNote(kind="injection", **_searched_namespaces(reply.namespaces), subject=reply.id)
 
 
 def listed_receipts(_: Arguments, __: object) -> AuditNote:
@@ -132,11 +132,11 @@ def _answered(
     kind: str, request: wire.SearchRequest, reply: wire.SearchReply | wire.ContextReply
 ) -> AuditNote:
     note = _found(kind, None, (hit.id for hit in reply.results))
-    where = _places(request.asked)
+    where = _searched_namespaces(request.asked)
     return replace(note, namespace=where["namespace"], detail={**note.detail, **where["detail"]})
 
 
-def _places(asked: Sequence[str]) -> dict[str, Any]:
+def _searched_namespaces(asked: Sequence[str]) -> dict[str, Any]:
     """Return the searched namespace, or, if there are several, all of them as detail."""
     if len(asked) == 1:
         return {"namespace": asked[0], "detail": {}}

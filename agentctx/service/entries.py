@@ -117,7 +117,7 @@ class Entries:
             only_marked=marked,
         )
         entries, after = await self.stores.list_entries(
-            listed, limit=limit, before=_place(cursor), with_content=content
+            listed, limit=limit, before=_list_cursor(cursor), with_content=content
         )
         return wire.EntryPage(entries=await self._views(entries), next=after)
 
@@ -164,7 +164,7 @@ class Entries:
         cursor: str | None = None,
     ) -> wire.VersionPage:
         """List the versions of an entry, newest first, in pages."""
-        found, after = await self.stores.history(entry_id, limit=limit, before=_position(cursor))
+        found, after = await self.stores.history(entry_id, limit=limit, before=_version_cursor(cursor))
         return wire.VersionPage(versions=await self._views(found), next=None if after is None else str(after))
 
     @Operation("POST", "/learnings/{entry_id}/outcome", WRITE, rules.on_entry, errors=(404, 409, 507))
@@ -265,14 +265,14 @@ def _idempotency(key: str | None, request: wire.SaveRequest, peer: Peer) -> Idem
     return IdempotencyKey(peer.uid, key, sha256(repr(meaning).encode("utf-8", "surrogatepass")).digest())
 
 
-def _place(cursor: str | None) -> str | None:
+def _list_cursor(cursor: str | None) -> str | None:
     if cursor is None or is_id(cursor):
         return cursor
-    _position(cursor)
+    _version_cursor(cursor)
     return None  # a number is from before an update: the walk begins again
 
 
-def _position(cursor: str | None) -> int | None:
+def _version_cursor(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):

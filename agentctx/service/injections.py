@@ -106,7 +106,7 @@ class Injections:
     async def _explained(self, entry: Entry, question: Question, budget_tokens: int) -> wire.ExplainReply:
         context = await self.rag.context(question, budget_tokens=budget_tokens)
         home = replace(question, wanted=replace(question.wanted, namespace=entry.namespace), also=())
-        where = await self.rag.places(home, entry.id)
+        where = await self.rag.ranks_of(home, entry.id)
         mine = [each for each in context.considered if each.candidate.entry == entry.id]
         best = best_of(mine)
         if best is None:

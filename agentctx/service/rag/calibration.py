@@ -20,7 +20,7 @@ from agentctx.storage.vectors import Vectors
 REFERENCE_ALIKE, REFERENCE_UNLIKE = 0.511, 0.058
 """Mean similarity, in the reference model, of a memory to its own prompts and to those of others."""
 Rows: TypeAlias = dict[int, Vectors | None]
-"""The vector of each text by its place in `CalibrationTexts.all`; None if the model cannot embed it."""
+"""The vector of each text by its index in `CalibrationTexts.all`; None if the model cannot embed it."""
 MIN_SPREAD = 0.02
 """A model whose two mean similarities differ by less than this cannot tell texts apart."""
 

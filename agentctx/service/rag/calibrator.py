@@ -197,10 +197,12 @@ def unpacked(data: bytes, key: str, canary: Vectors | None) -> Rows:
             if str(stored["key"]) != key or not (canary is None or is_same_model(stored["canary"], canary)):
                 return {}
             rows = stored["rows"].astype(np.float32)
-            places = [int(place) for place in stored["texts"]]
+            numbers = [int(number) for number in stored["texts"]]
     except (BadZipFile, ValueError, KeyError, OSError, EOFError, TypeError):
         return {}
-    return {at: unit_rows(row[None])[0] if row.any() else None for at, row in zip(places, rows, strict=False)}
+    return {
+        at: unit_rows(row[None])[0] if row.any() else None for at, row in zip(numbers, rows, strict=False)
+    }
 
 
 def _path(folder: Path, key: str) -> Path:

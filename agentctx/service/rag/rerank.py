@@ -91,5 +91,5 @@ def checked_ids(best: Sequence[PositionAwareChunk], given: Sequence[PositionAwar
 
 def to_front(candidates: Sequence[Candidate], chunks: Sequence[int]) -> list[Candidate]:
     """Move the candidates of `chunks` to the front, in that order; the rest keep their order."""
-    place = {chunk: at for at, chunk in enumerate(chunks)}
-    return sorted(candidates, key=lambda candidate: place.get(candidate.chunk, len(place)))
+    rank = {chunk: at for at, chunk in enumerate(chunks)}
+    return sorted(candidates, key=lambda candidate: rank.get(candidate.chunk, len(rank)))

@@ -132,7 +132,7 @@ class RAGService:
             self._secret = await self._read_secret()
         return self._secret
 
-    async def places(self, question: Question, entry: str) -> Ranks:
+    async def ranks_of(self, question: Question, entry: str) -> Ranks:
         """Return the ranks of an entry among everything the question finds in its first namespace."""
         return await self._retrieval.find(allowed(question), LOOKED_AT, partial(ranks, entry=entry))
 

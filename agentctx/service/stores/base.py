@@ -170,7 +170,7 @@ class EntryStore:
             kind = self._kinds[entry.collection]
             values = {**known_fields(kind, entry, self._limits), **redacted}
             if "content" in redacted:
-                # The recorded places belong to the file's text, which this edit replaces.
+                # The recorded positions belong to the file's text, which this edit replaces.
                 values.pop("file", None)
             what = f"This edit of {entry.collection} is not possible"
             values = without_cleared(kind, values, [name for name in clear if name != "ttl"], what=what)
@@ -327,7 +327,7 @@ class EntryStore:
         return await _run(partial(redact_fields, values, self._redactor, what=what), _size(values))
 
     def _redact_context(self, context: SaveContext, what: str) -> tuple[SaveContext, tuple[str, ...]]:
-        # A namespace decides who shares the entry: a mark would break that.
+        # A namespace decides who shares the entry: redaction would break that.
         if found := self._redactor.of_name(context.namespace).findings:
             raise SecretRefused(
                 f"{what}: its namespace contains {found[0].kind}", hint="Choose another namespace."
@@ -342,7 +342,7 @@ class EntryStore:
         """Return the draft of a save, screened, and the kinds of secrets that were redacted."""
         kind = self._kinds[collection]
         values, of_fields = redact_fields(checked, self._redactor, what=what)
-        if of_fields:  # a mark can be longer than the secret
+        if of_fields:  # what replaces a secret can be longer
             values = check(kind.model, values, self._limits, what=what)
         context, of_names = self._redact_context(context, what)
         content = kind.content(values)

@@ -121,7 +121,7 @@ _RULES: Final[tuple[tuple[str, str | Callable[[str], str]], ...]] = (
     (rf"(?:[a-z]{{3}}, )?[0-9]{{1,2}}[ /]{_MONTH}[ /][0-9]{{4}}(?:[ :]{_CLOCK})?{_ZONE}", _ANY),
     (rf"(?:(?:mon|tue|wed|thu|fri|sat|sun) )?{_MONTH} [0-9]{{1,2}},? {_CLOCK}{_ZONE}(?: [0-9]{{4}})?", _ANY),
     (rf"{_CLOCK}(?: ?[ap]m\b)?{_ZONE}|[0-9]{{1,2}}:[0-9]{{2}} ?[ap]m\b|\[ ?[0-9]+\.[0-9]+\]", _ANY),
-    # What its name or its place shows to vary.
+    # What its name or its position shows to vary.
     (_REQUEST_ID, _from(r"(?<=id)\W+|(?<=id)\w")),
     (
         rf"{_VARYING}(?:['\"]?\s?[=:#(\[]\s?['\"]?| )(?!{_DATE})-?[0-9][\w.-]*(?: ?{_UNIT}\b)?",
@@ -131,7 +131,7 @@ _RULES: Final[tuple[tuple[str, str | Callable[[str], str]], ...]] = (
     (r"(?:at|address|addr|pointer) (?:address )?0x[0-9a-f]+\b|\+0x[0-9a-f]+\b", _ANY),
     (rf"from {_IP}(?::| port )[0-9]+|{_IP}:[0-9]+ ?->|[0-9]+/[0-9]+\b(?!/)", _ANY),
     (r"\([0-9]+(?:, ?[0-9]+)+\)|<[0-9]+(?:\.[0-9]+)+>", _ANY),
-    # Places.
+    # Files and hosts.
     (rf"(?<![\w/])~?/{_PATH}|[a-z]:\\{_PATH}", _path),
     (
         rf"(?:[\w.@+-]{{1,80}}/)?{_IP}:[0-9]{{2,5}}\b|\[[0-9a-f:]{{2,40}}\]:[0-9]{{2,5}}\b",
@@ -170,8 +170,8 @@ _RULES: Final[tuple[tuple[str, str | Callable[[str], str]], ...]] = (
     (r"-?[0-9]+(?:\.[0-9]+)*(?!\w)", _number),
     (r"[0-9]\w*", _KEEP),
 )
-_REPLACEMENTS: Final = {f"rule{place}": replacement for place, (_, replacement) in enumerate(_RULES)}
+_REPLACEMENTS: Final = {f"rule{at}": replacement for at, (_, replacement) in enumerate(_RULES)}
 _FIRST_RULE: Final = re.compile(
     "|".join(f"(?P<rule{at}>{pattern})" for at, (pattern, _) in enumerate(_RULES))
 )
-"""At each place the first rule that matches decides. What it keeps, no later rule sees."""
+"""At each position the first rule that matches decides. What it keeps, no later rule sees."""

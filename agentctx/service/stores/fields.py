@@ -99,10 +99,10 @@ def _cues(cues: list[str] | None) -> list[str] | None:
     return distinct or None
 
 
-def _ascending(places: list[list[int]]) -> list[list[int]]:
-    if any(before[0] >= after[0] for before, after in pairwise(places)):
+def _ascending(positions: list[list[int]]) -> list[list[int]]:
+    if any(before[0] >= after[0] for before, after in pairwise(positions)):
         raise ValueError("is not ascending")
-    return places
+    return positions
 
 
 _SPLIT_HINT = "Save it in several entries, or raise limits.max_content_chars."
@@ -116,7 +116,7 @@ Cue = Annotated[str, Field(max_length=MAX_CUE_CHARS), AfterValidator(_cue)]
 Cues = Annotated[list[Cue] | None, AfterValidator(_cues)]
 Source = Annotated[str, Field(max_length=MAX_SOURCE_CHARS), AfterValidator(_printable)]
 LearningText = Annotated[str, Field(max_length=MAX_LEARNING_CHARS), AfterValidator(_clean)]
-Place = Annotated[list[Annotated[int, Field(ge=0, le=MAX_COUNT)]], Field(min_length=2, max_length=2)]
+FilePosition = Annotated[list[Annotated[int, Field(ge=0, le=MAX_COUNT)]], Field(min_length=2, max_length=2)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
@@ -135,7 +135,7 @@ class FileFields(Fields):
     part: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     parts: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     unit: PlaceUnit = "line"
-    places: Annotated[list[Place], Field(min_length=1, max_length=50_000), AfterValidator(_ascending)]
+    places: Annotated[list[FilePosition], Field(min_length=1, max_length=50_000), AfterValidator(_ascending)]
     device: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     folder: Annotated[int, Field(ge=0, lt=2**63)] | None = None
 
@@ -233,10 +233,10 @@ def validated(model: type[Fields], values: Mapping[str, Any], limits: LimitSetti
 
 def _problems(error: ValidationError) -> str:
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{_place(problem['loc'])} {_plain(problem)}" for problem in found[:5])
+    return "; ".join(f"{_field_path(problem['loc'])} {_plain(problem)}" for problem in found[:5])
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _field_path(location: tuple[int | str, ...]) -> str:
     return shown(".".join(map(str, location))) or "it"
 
 

@@ -37,11 +37,11 @@ async def save_learning(
 async def _find_repeated(entries: EntryStorage, draft: Draft) -> Entry | None:
     """Find the learning with the same fix or, if one of the two has none, of the same error."""
     error = key_of_error(draft.attributes)
-    place = (draft.namespace, draft.collection)
+    find = partial(entries.find, draft.namespace, draft.collection)
     if draft.key == error:
-        return await entries.find_by_prefix(*place, error)
-    with_fix = await entries.find(*place, str(draft.key))
-    if with_fix is None and (known := await entries.find(*place, error)):
+        return await entries.find_by_prefix(draft.namespace, draft.collection, error)
+    with_fix = await find(str(draft.key))
+    if with_fix is None and (known := await find(error)):
         fix = known.attributes.get("fix")
         return known if fix is None or learning_key({**draft.attributes, "fix": fix}) == draft.key else None
     return with_fix

@@ -15,8 +15,8 @@ from agentctx.text.redaction.redactor import Redactor
 MAX_NAMED: Final = 10
 """How many secrets a refusal lists."""
 
-Places: TypeAlias = Sequence[Sequence[int]]
-"""Places in a file: pairs `[offset in content, number]`, ascending, as in `wire.FileRecord`."""
+FilePositions: TypeAlias = Sequence[Sequence[int]]
+"""Positions in a file: pairs `[offset in content, number]`, ascending, as in `wire.FileRecord`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def redact_fields(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the fields with secrets redacted, also in lists, and the kinds of secrets in the order found.
 
-    The places of a file are adjusted to the redacted text.
+    The positions in a file are adjusted to the redacted text.
 
     Raises:
         SecretRefused: there are secrets, and the redactor refuses them.
@@ -47,15 +47,15 @@ def redact_fields(
     if not found:
         return redacted, ()
     if in_content := [each.finding for each in found if each.field == "content"]:
-        _move_places(redacted, fields["content"], in_content)
+        _move_positions(redacted, fields["content"], in_content)
     return redacted, tuple(dict.fromkeys(each.finding.kind for each in found))
 
 
 def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple[str, ...]]:
     """Return the name of a session or an agent, or a key, as it is stored: normalised and redacted.
 
-    It is never refused, even if the fields of an entry are. A name that marks make longer than a name may be
-    is cut.
+    It is never refused, even if the fields of an entry are. A name that redaction makes longer than a name
+    may be is cut.
     """
     if name is None:
         return None, ()
@@ -63,19 +63,19 @@ def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple
     return redacted.text[:MAX_NAME_CHARS], redacted.kinds if redacted.findings else ()
 
 
-def moved_places(
-    places: Places, content: str, findings: Sequence[SecretFinding], *, by_line: bool
+def moved_positions(
+    positions: FilePositions, content: str, findings: Sequence[SecretFinding], *, by_line: bool
 ) -> list[list[int]]:
-    """Adjust the places to the text after the findings are redacted.
+    """Adjust the positions to the text after the findings are redacted.
 
-    A place within a secret moves to the end of its mark. With `by_line`, a finding that contains line breaks
-    adds a place behind it, with the number of the line on which the text continues.
+    A position within a secret moves to the end of its replacement. With `by_line`, a finding that contains
+    line breaks adds a position behind it, with the number of the line on which the text continues.
     """
     shift = _Shift(findings)
-    moved = {shift.moved(offset): number for offset, number in places}
+    moved = {shift.moved(offset): number for offset, number in positions}
     for finding in findings if by_line else ():
         if "\n" in content[finding.start : finding.end]:
-            moved[shift.moved(finding.end)] = _line_at(finding.end, places, content)
+            moved[shift.moved(finding.end)] = _line_at(finding.end, positions, content)
     return [[offset, moved[offset]] for offset in sorted(moved)]
 
 
@@ -100,9 +100,9 @@ class _Shift:
         return max(offset, self._ends[last]) + self._after[last]
 
 
-def _line_at(offset: int, places: Places, content: str) -> int:
-    before = bisect_right(places, offset, key=lambda place: place[0]) - 1
-    start, number = places[before] if before >= 0 else (0, 1)
+def _line_at(offset: int, positions: FilePositions, content: str) -> int:
+    before = bisect_right(positions, offset, key=lambda position: position[0]) - 1
+    start, number = positions[before] if before >= 0 else (0, 1)
     return number + content.count("\n", start, offset)
 
 
@@ -116,14 +116,17 @@ def _redact_value(name: str, value: Any, redactor: Redactor) -> tuple[Any, list[
     return value, []
 
 
-def _move_places(fields: dict[str, Any], content: str, findings: Sequence[SecretFinding]) -> None:
+def _move_positions(fields: dict[str, Any], content: str, findings: Sequence[SecretFinding]) -> None:
     file = fields.get("file")
     if isinstance(file, dict):
         by_line = file.get("unit") == "line"
-        fields["file"] = {**file, "places": moved_places(file["places"], content, findings, by_line=by_line)}
+        fields["file"] = {
+            **file,
+            "places": moved_positions(file["places"], content, findings, by_line=by_line),
+        }
 
 
 def _refusal(found: Iterable[FieldFinding], what: str) -> SecretRefused:
-    places = [f"{each.finding.kind} in {each.field} at {each.finding.start}" for each in found]
-    more = f" and {len(places) - MAX_NAMED} more" if len(places) > MAX_NAMED else ""
-    return SecretRefused(f"{what}: it contains secrets: {', '.join(places[:MAX_NAMED])}{more}")
+    secrets = [f"{each.finding.kind} in {each.field} at {each.finding.start}" for each in found]
+    more = f" and {len(secrets) - MAX_NAMED} more" if len(secrets) > MAX_NAMED else ""
+    return SecretRefused(f"{what}: it contains secrets: {', '.join(secrets[:MAX_NAMED])}{more}")

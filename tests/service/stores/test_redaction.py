@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.service.stores.redaction import moved_places, redact_fields
+from agentctx.service.stores.redaction import moved_positions, redact_fields
 from agentctx.text.redaction.redact import SecretFinding
 from agentctx.text.redaction.redactor import Redactor
 from agentctx.text.redaction.rules import load_rules
@@ -49,7 +49,7 @@ def test_positions_stay_ascending_and_within_the_text(offsets: list[int], start:
     content = "line\n" * 40
     finding = SecretFinding("password", start, length)
     places = [[offset, number + 1] for number, offset in enumerate(offsets)]
-    moved = moved_places(places, content, [finding], by_line=True)
+    moved = moved_positions(places, content, [finding], by_line=True)
     assert all(before[0] < after[0] for before, after in pairwise(moved))
     size = len(content) - length + len("[redacted:password]")
     assert all(0 <= offset <= size for offset, _ in moved)
