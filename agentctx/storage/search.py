@@ -145,13 +145,13 @@ class ChunksWithTurns(NamedTuple):
     """Chunks by id, and the turns around them.
 
     `distances` maps each turn that is not in `texts` to its distance, rounded like `Distances`, if it has a
-    vector. `beside` has the texts of these turns: enough to rank them, but not checked for damage.
+    vector. `neighbours` has the texts of these turns: enough to rank them, but not checked for damage.
     """
 
     texts: Mapping[int, ResolvedChunk]
     turns: Turns
     distances: Mapping[int, float]
-    beside: Mapping[int, RankingText] = MappingProxyType({})
+    neighbours: Mapping[int, RankingText] = MappingProxyType({})
 
 
 class Nearest(NamedTuple):

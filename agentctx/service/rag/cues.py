@@ -1,7 +1,7 @@
 """Weigh cues: a hit on a cue is evidence for the text to which it leads. No I/O.
 
 An entry with cues has several vectors and more words, so its best hit is better by chance alone. To be fair
-to entries without cues, a cue counts slightly less when the pool is chosen, and entries with cues are placed
+to entries without cues, a cue counts slightly less when the pool is chosen, and entries with cues are ranked
 by relevance, with weights fitted separately. docs/relevance.md has the figures.
 """
 
@@ -52,8 +52,8 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
     return found
 
 
-def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[Candidate]:
-    """Place each candidate with cues after as many candidates without cues as are more relevant.
+def ranked_by_relevance(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[Candidate]:
+    """Rank each candidate with cues after as many candidates without cues as are more relevant.
 
     Candidates without cues keep their order, so a memory with few cues is ranked almost as if it had none.
     """
@@ -61,9 +61,9 @@ def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[
     others = [each for each in ranked if each.chunk not in with_cues]
     relevances = sorted(-each.relevance for each in others)
     cued = sorted((each for each in ranked if each.chunk in with_cues), key=lambda each: -each.relevance)
-    places = [(float(place), each) for place, each in enumerate(others)]
-    places += [(bisect_left(relevances, -each.relevance) - 0.5, each) for each in cued]
-    return [each for _, each in sorted(places, key=lambda place: place[0])]
+    ranks = [(float(rank), each) for rank, each in enumerate(others)]
+    ranks += [(bisect_left(relevances, -each.relevance) - 0.5, each) for each in cued]
+    return [each for _, each in sorted(ranks, key=lambda pair: pair[0])]
 
 
 def cue_distance(hit: NearestChunk) -> float:

@@ -12,7 +12,7 @@ from time import perf_counter
 from types import TracebackType
 
 from agentctx.service.rag.candidate import Candidate
-from agentctx.service.rag.cues import placed
+from agentctx.service.rag.cues import ranked_by_relevance
 from agentctx.service.rag.explain import Ranks, ranks_of
 from agentctx.service.rag.fuse import fuse, merge
 from agentctx.service.rag.question import Question
@@ -125,9 +125,11 @@ def passages(asked: SearchInput) -> Steps[Ranking]:
     with measured.stage("rank"):
         judged = _judged(asked, read, around)
     texts = around.texts
-    if beside := [each.chunk for each in judged if each.chunk not in texts]:  # only neighbours of hits
+    if neighbours := [
+        each.chunk for each in judged if each.chunk not in texts
+    ]:  # of hits, not hits themselves
         with measured.stage("resolve"):
-            texts = {**texts, **(yield Texts(beside, question.wanted))}
+            texts = {**texts, **(yield Texts(neighbours, question.wanted))}
     judged = [each for each in judged if each.chunk in texts]
     gone = [each for each in read if each.chunk not in texts]
     chunks = {each.chunk for each in read}
@@ -159,15 +161,15 @@ def _distances(asked: SearchInput, near: Sequence[NearestChunk]) -> Steps[Mappin
 def _judged(asked: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
     """Rank what was read, together with neighbouring turns, and judge the best of it."""
     words, rarity = asked.words, asked.rarity
-    said = {**around.beside, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
-    present = [each for each in read if each.chunk in said]
-    members = with_neighbours(present, around.turns, said, around.distances)
-    of_each = words.matches_in_each([words_of(each) for each in said.values()])
-    found = dict(zip(said, of_each, strict=True))
+    texts = {**around.neighbours, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
+    present = [each for each in read if each.chunk in texts]
+    members = with_neighbours(present, around.turns, texts, around.distances)
+    of_each = words.matches_in_each([words_of(each) for each in texts.values()])
+    found = dict(zip(texts, of_each, strict=True))
     ranked = rank(
         asked.question.text,
         members,
-        said,
+        texts,
         around.turns,
         found,
         rarity=rarity,
@@ -175,7 +177,7 @@ def _judged(asked: SearchInput, read: Sequence[Candidate], around: ChunksWithTur
     )
     best = ranked[: asked.question.limit + SPARE]
     ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
-    with_cues = {each.chunk for each in ranked if said[each.chunk].cues}
+    with_cues = {each.chunk for each in ranked if texts[each.chunk].cues}
     calibration = asked.calibration if asked.query is not None else None
     ranked = [
         each._replace(rarity=sum(rarity.get(word, 0.0) for word in found[each.chunk])) for each in ranked
@@ -183,7 +185,7 @@ def _judged(asked: SearchInput, read: Sequence[Candidate], around: ChunksWithTur
     leads = leader(ranked)
     judged = judge(ranked, found, words, asked.query, calibration, with_cues, leads)
     if with_cues and calibration is not None:
-        judged = placed(judged, with_cues)
+        judged = ranked_by_relevance(judged, with_cues)
     return leader_first(judged, leads)
 
 

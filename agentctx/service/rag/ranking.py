@@ -59,14 +59,14 @@ class Pool:
     """0 to 1 within the pool."""
     words: Sequence[float]
     """A score from 0 to 1 by words alone, for passages outside conversations."""
-    beside: Sequence[Mapping[int, int] | None]
+    neighbours: Sequence[Mapping[int, int] | None]
     """The positions of each turn's neighbours, by offset; None outside conversations."""
 
 
 def rank(
     question: str,
     candidates: Sequence[Candidate],
-    said: Mapping[int, RankingText],
+    texts: Mapping[int, RankingText],
     turns: Turns,
     found: Mapping[int, frozenset[str]],
     *,
@@ -79,14 +79,14 @@ def rank(
     """
     if not turns:
         return list(candidates)
-    places = {candidate.chunk: at for at, candidate in enumerate(candidates)}
-    beside, shares = _rows(turns, places), word_shares(candidates, sum(rarity.values()))
+    positions = {candidate.chunk: at for at, candidate in enumerate(candidates)}
+    neighbours, shares = _neighbour_positions(turns, positions), word_shares(candidates, sum(rarity.values()))
     pool = Pool(
-        texts=[said[chunk] for chunk in places],
-        found=[found[chunk] for chunk in places],
+        texts=[texts[chunk] for chunk in positions],
+        found=[found[chunk] for chunk in positions],
         nearness=nearness(candidates, shares),
         words=shares,
-        beside=[beside.get(chunk) for chunk in places],
+        neighbours=[neighbours.get(chunk) for chunk in positions],
     )
     ranked = sorted(
         (-score, candidate.chunk, at)
@@ -100,34 +100,36 @@ def rank(
 def with_neighbours(
     candidates: Sequence[Candidate],
     turns: Turns,
-    said: Mapping[int, RankingText],
+    texts: Mapping[int, RankingText],
     distances: Mapping[int, float],
 ) -> list[Candidate]:
     """Append the turns next to the candidates that are not candidates themselves."""
     known = {candidate.chunk for candidate in candidates}
-    beside = dict.fromkeys(chunk for row in turns.values() for chunk in row.values() if chunk not in known)
+    neighbours = dict.fromkeys(
+        chunk for row in turns.values() for chunk in row.values() if chunk not in known
+    )
     return [
         *candidates,
         *(
-            Candidate(chunk, said[chunk].entry, None, distances.get(chunk))
-            for chunk in beside
-            if chunk in said
+            Candidate(chunk, texts[chunk].entry, None, distances.get(chunk))
+            for chunk in neighbours
+            if chunk in texts
         ),
     ]
 
 
-def _rows(turns: Turns, places: Mapping[int, int]) -> dict[int, dict[int, int]]:
-    """Return the places of each turn's neighbours, also for turns that were found only as neighbours."""
+def _neighbour_positions(turns: Turns, positions: Mapping[int, int]) -> dict[int, dict[int, int]]:
+    """Return the positions of each turn's neighbours, also for turns that were found only as neighbours."""
     rows: dict[int, dict[int, int]] = {}
     for chunk, row in turns.items():
-        line = {offset: places[at] for offset, at in ((0, chunk), *row.items()) if at in places}
-        rows[chunk] = {offset: place for offset, place in line.items() if offset}
+        line = {offset: positions[at] for offset, at in ((0, chunk), *row.items()) if at in positions}
+        rows[chunk] = {offset: position for offset, position in line.items() if offset}
         for here, at in row.items():
             if at not in turns:
                 mine = rows.setdefault(at, {})
-                for there, place in line.items():
+                for there, position in line.items():
                     if there != here and -2 <= there - here <= 2:
-                        mine[there - here] = place
+                        mine[there - here] = position
     return rows
 
 
@@ -139,9 +141,9 @@ def scores(question: str, pool: Pool, weights: Mapping[str, float], dense_weight
     if not pool.texts:
         return []
     lengths = [each.text.count(" ") + each.text.count("\n") + 1 for each in pool.texts]
-    beside = _Beside.of(pool.beside)
-    words = _word_scores(pool, np.array(lengths, np.float64), weights, beside).tolist()
-    near = (NEARNESS * beside.sums(np.array(pool.nearness), NEARNESS_OF)).tolist()
+    by_offset = _NeighbourPositions.of(pool.neighbours)
+    words = _word_scores(pool, np.array(lengths, np.float64), weights, by_offset).tolist()
+    near = (NEARNESS * by_offset.sums(np.array(pool.nearness), NEARNESS_OF)).tolist()
     style = _style_scores(question, pool.texts, lengths)
     # Outside conversations, assume full length, and neighbours as near as the passage itself.
     full = NEARNESS * sum(NEARNESS_OF.values())
@@ -150,51 +152,53 @@ def scores(question: str, pool: Pool, weights: Mapping[str, float], dense_weight
         by_words * pool.words[at] + by_nearness * full * pool.nearness[at] + LENGTH
         if neighbours is None
         else by_words * words[at] + by_nearness * near[at] + style[at]
-        for at, neighbours in enumerate(pool.beside)
+        for at, neighbours in enumerate(pool.neighbours)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class _NeighbourPositions:
     """For each offset, the pool position of each turn's neighbour, or -1 if it has none."""
 
-    places: Mapping[int, npt.NDArray[np.intp]]
+    positions: Mapping[int, npt.NDArray[np.intp]]
 
     @classmethod
     def of(cls, neighbours: Sequence[Mapping[int, int] | None]) -> Self:
-        places = {offset: [-1] * len(neighbours) for offset in WORDS_OF}
+        positions = {offset: [-1] * len(neighbours) for offset in WORDS_OF}
         for at, row in enumerate(neighbours):
-            for offset, place in (row or {}).items():
-                places[offset][at] = place
-        return cls({offset: np.array(row, np.intp) for offset, row in places.items()})
+            for offset, position in (row or {}).items():
+                positions[offset][at] = position
+        return cls({offset: np.array(row, np.intp) for offset, row in positions.items()})
 
     def sums(self, values: Values, shares: Mapping[int, float]) -> Values:
         """Return each turn's own value plus the weighted values of its neighbours."""
         own: Values = values * shares.get(0, 1.0)
         padded = np.concatenate([values, np.zeros_like(values[:1])])
-        for offset, places in self.places.items():
-            own += shares[offset] * padded[places]
+        for offset, positions in self.positions.items():
+            own += shares[offset] * padded[positions]
         return own
 
 
-def _word_scores(pool: Pool, lengths: Values, weights: Mapping[str, float], beside: _Beside) -> Values:
+def _word_scores(
+    pool: Pool, lengths: Values, weights: Mapping[str, float], by_offset: _NeighbourPositions
+) -> Values:
     """Score the words of each turn and its neighbours by BM25, scaled to at most 1."""
     columns = {word: column for column, word in enumerate(weights)}
     width = len(columns)
-    places = [
+    positions = [
         row * width + columns[word]
         for row, words in enumerate(pool.found)
         for word in words
         if word in columns
     ]
     found = np.zeros(len(pool.texts) * width)
-    found[places] = 1.0
-    counts = beside.sums(found.reshape(len(pool.texts), width), WORDS_OF)
-    spans = beside.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
+    found[positions] = 1.0
+    counts = by_offset.sums(found.reshape(len(pool.texts), width), WORDS_OF)
+    spans = by_offset.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
     norms = K1 * (1 - B + B * spans)
     rarities = np.array(list(weights.values()), np.float64)
     scores: Values = (counts * (K1 + 1) / (counts + norms[:, np.newaxis])) @ rarities
-    scores[[neighbours is None for neighbours in pool.beside]] = 0.0
+    scores[[neighbours is None for neighbours in pool.neighbours]] = 0.0
     best = max(float(scores.max()), MIN_SHARE_OF_IDEAL * float(rarities.sum()))
     return scores / best if best else scores
 
@@ -232,6 +236,6 @@ def ranking_text(resolved: ResolvedChunk) -> RankingText:
     )
 
 
-def words_of(said: RankingText) -> list[str]:
+def words_of(texts: RankingText) -> list[str]:
     """Return the texts whose words count."""
-    return [said.text, said.agent, said.labels, *said.cues]
+    return [texts.text, texts.agent, texts.labels, *texts.cues]

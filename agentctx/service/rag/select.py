@@ -24,7 +24,7 @@ def select(
 
     `max_distance` is a cosine distance; 0 keeps everything. `keep_unmeasured` keeps all candidates without a
     vector: right in a degraded answer, where nothing can be measured. If the others were measured, only those
-    with enough of the question's words are kept. An entry gets at most `max_per_entry` places.
+    with enough of the question's words are kept. An entry gets at most `max_per_entry` passages.
     """
     near = within_floor(candidates, max_distance, keep_unmeasured=keep_unmeasured)
     return limit_per_entry(near, max_per_entry)[:limit]
@@ -78,7 +78,7 @@ class Caps:
     """Maximum shares of the passages, above 0 up to 1: of all external ones together, and of each source.
 
     Each cap allows at least one passage. Trusted entries of `asker` (a uid) have no source, being the asker's
-    own; if it is None, no trusted entry has one. With `strict`, places stay empty rather than exceed a cap.
+    own; if it is None, no trusted entry has one. With `strict`, an answer is shorter rather than over a cap.
     """
 
     external: float = 0.5
@@ -92,13 +92,13 @@ def within_caps(
 ) -> list[Candidate]:
     """Return the first `limit` candidates that fit the caps, in order.
 
-    Candidates beyond a cap fill the places that would stay empty, unless the caps are strict.
+    Candidates beyond a cap fill what is left of the limit, unless the caps are strict.
     """
     taken, spare = _divided(chosen, found, caps, limit)
     if not caps.strict:
         taken += spare[: limit - len(taken)]
-    places = {candidate.chunk for candidate in taken}
-    return [candidate for candidate in chosen if candidate.chunk in places]
+    chunks = {candidate.chunk for candidate in taken}
+    return [candidate for candidate in chosen if candidate.chunk in chunks]
 
 
 def _divided(

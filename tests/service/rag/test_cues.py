@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from agentctx.service.rag.candidate import Candidate
-from agentctx.service.rag.cues import CUE_DISCOUNT, CUE_WORDS, cues_for, placed
+from agentctx.service.rag.cues import CUE_DISCOUNT, CUE_WORDS, cues_for, ranked_by_relevance
 from agentctx.service.rag.fuse import fuse, merge, nearness
 from agentctx.service.rag.ranking import ranking_text, words_of
 from agentctx.storage.records import Entry
@@ -72,6 +72,6 @@ def test_entries_with_cues_stand_where_their_relevance_puts_them() -> None:
     others = [candidate(1, 0.3), candidate(2, 0.6), candidate(3, 0.1)]
     cued = [candidate(11, 0.5), candidate(12, 0.9), candidate(13, 0.05), candidate(14, 0.55)]
     ranked = [cued[0], others[0], cued[1], others[1], cued[2], others[2], cued[3]]
-    found = placed(ranked, {11, 12, 13, 14})
+    found = ranked_by_relevance(ranked, {11, 12, 13, 14})
     assert [each.chunk for each in found] == [12, 1, 14, 11, 2, 3, 13], "the others are in their order"
-    assert placed(others, set()) == others
+    assert ranked_by_relevance(others, set()) == others

@@ -94,7 +94,7 @@ def test_quarantine_names_its_reason_and_the_way_out() -> None:
     assert all("agentctx release e" in each.message for each in (for_source, for_shape))
 
 
-def test_places_count_from_1_in_each_search() -> None:
+def test_ranks_count_from_1_in_each_search() -> None:
     words = [WordHit(1, "x", 2.0), WordHit(2, "e", 1.0), WordHit(3, "e", 0.5)]
     near = [NearestChunk(2, "e", 0.1)]
     assert ranks_of("e", words, near, 10, None) == Ranks(word=2, distance=1, looked_at=10)

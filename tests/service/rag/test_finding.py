@@ -86,8 +86,8 @@ def test_without_a_vector_nothing_is_measured() -> None:
 
 def test_a_neighbour_among_the_best_is_read_and_one_that_cannot_be_is_left_out() -> None:
     turns = {1: {1: 7, 2: 8}}
-    beside = {7: RankingText("7", "the apple pie"), 8: RankingText("8", "the recipe")}
-    around = ChunksWithTurns({1: text(1), 2: text(2)}, turns, {}, beside)
+    neighbours = {7: RankingText("7", "the apple pie"), 8: RankingText("8", "the recipe")}
+    around = ChunksWithTurns({1: text(1), 2: text(2)}, turns, {}, neighbours)
     reads, found = followed(passages(asked(with_vector=False)), [around, {7: text(7)}])
     assert isinstance(reads[-1], Texts)
     assert sorted(reads[-1].chunks) == [7, 8]

@@ -133,12 +133,12 @@ def test_external_entries_give_way_to_others_beyond_their_share() -> None:
     assert kept(entries, Caps(), 4) == [0, 1, 4, 5]
 
 
-def test_where_nothing_else_is_left_they_keep_their_places_and_their_order() -> None:
+def test_where_nothing_else_is_left_they_stay_in_their_order() -> None:
     entries = [external(0, "a"), external(1, "b"), external(2, "c"), entry(3)]
     assert kept(entries, Caps(), 4) == [0, 1, 2, 3]
 
 
-def test_strict_caps_leave_places_empty() -> None:
+def test_strict_caps_shorten_the_answer() -> None:
     entries = [external(n, f"{n}.md") for n in range(4)]
     assert kept(entries, Caps(strict=True), 4) == [0, 1]
 
