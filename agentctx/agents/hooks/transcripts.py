@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from agentctx.agents.hooks.injected_text import without_injected
-from agentctx.agents.hooks.plain_records import is_plain
+from agentctx.agents.hooks.own_words import is_plain
 from agentctx.agents.hooks.tool_failures import ToolUse
 
 _TARGETS: Final = ("command", "cmd", "file_path", "filePath", "path", "absolute_path")
