@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import PurePath
 from threading import Event
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
 from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract, is_surely_binary
 from agentctx.ingest.known import KnownFile, Labels
-from agentctx.ingest.marks import MarkingClient, Marks
 from agentctx.ingest.names import key_of
 from agentctx.ingest.parts import split
 from agentctx.ingest.plan import FileCandidate, FileVerdict, labels_for, unread_file, verdict_on
@@ -24,9 +23,18 @@ from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.sight import CHANGING, MissingPolicy, Sight, UnreadFile
 from agentctx.ingest.walk import Found, error_text
-from agentctx.wire import FileMark, FileRecord, ForgetReply, MarkFilesReply, SaveRequest, SaveResult
+from agentctx.wire import (
+    MAX_MARKED,
+    FileMark,
+    FileRecord,
+    ForgetReply,
+    MarkFilesReply,
+    SaveRequest,
+    SaveResult,
+)
 
 Outcome: TypeAlias = SaveResult | AgentctxError
+State: TypeAlias = Literal["present", "stale", "withdrawn"]
 
 _TRANSIENT_REFUSALS = frozenset({ExtractRefusal.NEEDS_EXTRA, ExtractRefusal.TOO_SLOW})
 """Refusals that say nothing about the text, so the file's entries stay in the answers."""
@@ -34,6 +42,12 @@ SHORTER = "the file is shorter now"
 HEAD_BYTES = 8_192
 NEVER = 2**63
 """Later than every time of a file, in nanoseconds."""
+
+
+class MarkingClient(Protocol):
+    """The part of `Client` that marking needs."""
+
+    def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> MarkFilesReply: ...
 
 
 class DeliveryClient(MarkingClient, Protocol):
@@ -64,6 +78,24 @@ class IngestTarget:
     collection: str
     namespace: str
     labels: Labels
+
+
+class Marks:
+    """Collects what one pass found about the files of entries, and sends it to the daemon."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[State, str], list[str]] = {}
+
+    def add(self, ids: Sequence[str], state: State, reason: str = "") -> None:
+        self._ids.setdefault((state, reason), []).extend(ids)
+
+    def send(self, client: MarkingClient, namespace: str) -> None:
+        """Send all marks, and forget them. Raises `AgentctxError`."""
+        for (state, reason), ids in self._ids.items():
+            for start in range(0, len(ids), MAX_MARKED):
+                batch = ids[start : start + MAX_MARKED]
+                client.mark_files(namespace, [FileMark(entries=batch, state=state, reason=reason)])
+        self._ids.clear()
 
 
 @dataclass(slots=True)

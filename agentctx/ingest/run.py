@@ -11,15 +11,13 @@ from threading import Event
 from typing import Protocol
 
 from agentctx.errors import AccessDenied, InvalidInput, NotFound
-from agentctx.ingest.delivery import NEVER, Delivery, DeliveryClient, DryRunClient, IngestTarget
-from agentctx.ingest.ground import Grounds
+from agentctx.ingest.delivery import NEVER, Delivery, DeliveryClient, DryRunClient, IngestTarget, Marks
 from agentctx.ingest.known import ListingClient, Place, list_known
-from agentctx.ingest.marks import Marks
 from agentctx.ingest.names import escape_path, is_within, unescape_path
 from agentctx.ingest.plan import IngestPlan, judge, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import CHANGING, MissingPolicy, Sight, UnreadFile
+from agentctx.ingest.sight import CHANGING, Ground, MissingPolicy, Sight, UnreadFile
 from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, walk
 from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
@@ -213,6 +211,34 @@ def _absent(plan: IngestPlan, fresh_since: int) -> list[UnreadFile]:
     return [
         judge(file, grounds.of(file.source), plan.recorded, fresh_since=fresh_since) for file in plan.absent
     ]
+
+
+class Grounds:
+    """Looks for the nearest existing folder above a file that is not there; at each folder once per pass."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Ground | None] = {}
+
+    def of(self, source: str) -> Ground | None:
+        """Return the ground of a file; None if it cannot be seen."""
+        return self._at(os.path.dirname(unescape_path(source)))  # noqa: PTH120 - paths are text here
+
+    def _at(self, folder: str) -> Ground | None:
+        if folder not in self._known:
+            self._known[folder] = self._look(folder)
+        return self._known[folder]
+
+    def _look(self, folder: str) -> Ground | None:
+        try:
+            with os.scandir(folder) as listing:
+                is_empty = next(listing, None) is None
+            status = os.stat(folder)  # noqa: PTH116 - paths are text here
+        except (FileNotFoundError, NotADirectoryError):
+            above = os.path.dirname(folder)  # noqa: PTH120 - the same
+            return None if above == folder else self._at(above)
+        except OSError:
+            return None
+        return Ground(escape_path(folder), (status.st_dev, status.st_ino), is_empty, status.st_mtime_ns)
 
 
 def _plan(

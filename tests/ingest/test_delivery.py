@@ -8,10 +8,9 @@ from threading import Event
 import pytest
 
 from agentctx.errors import InvalidInput, StorageFull
-from agentctx.ingest.delivery import Delivery, IngestTarget, Outcome, read
+from agentctx.ingest.delivery import Delivery, IngestTarget, Marks, Outcome, read
 from agentctx.ingest.extract import NotIngestible
 from agentctx.ingest.known import Labels
-from agentctx.ingest.marks import Marks
 from agentctx.ingest.names import key_of
 from agentctx.ingest.plan import FileCandidate, FileVerdict
 from agentctx.ingest.progress import IngestProgress
