@@ -12,7 +12,7 @@ from agentctx.cli.consent import require_consent
 from agentctx.cli.layout import columns, printable
 from agentctx.cli.output import print_line, print_note, writes_unicode
 from agentctx.errors import NotFound
-from agentctx.ingest.known import Place, entries_at
+from agentctx.ingest.known import ListedPath, entries_at
 from agentctx.ingest.names import escape_path
 from agentctx.wire.wording import counted, listed
 
@@ -38,8 +38,8 @@ def marked_files(client: Client, paths: Sequence[str], namespace: str, collectio
     """Return the marked files at and below the paths, or all of them, sorted by path."""
     files: dict[tuple[str, str], MarkedFile] = {}
     for path in paths or ("/",):
-        place = Place(escape_path(path))
-        for entry in entries_at(client, place, namespace=namespace, collection=collection, marked=True):
+        listed = ListedPath(escape_path(path))
+        for entry in entries_at(client, listed, namespace=namespace, collection=collection, marked=True):
             if state := entry.file_state:
                 source = entry.attributes["source"]
                 made = MarkedFile(source, state.state, state.reason, state.since, state.until)

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
     from agentctx.ingest.progress import IngestProgress
     from agentctx.ingest.report import Report
-    from agentctx.ingest.run import Task
-    from agentctx.ingest.sight import MissingPolicy
+    from agentctx.ingest.run import IngestTask
+    from agentctx.ingest.unread import MissingPolicy
     from agentctx.wire import ProviderStatus
 
 EXIT_FAILED = 1
@@ -152,7 +152,7 @@ def ingest(
     from agentctx.ingest.delivery import IngestTarget
     from agentctx.ingest.known import Labels
     from agentctx.ingest.progress import choose_progress
-    from agentctx.ingest.run import Task, absolute, check
+    from agentctx.ingest.run import IngestTask, absolute, check
     from agentctx.ingest.walk import WalkSelection
 
     if status and forget_withdrawn:
@@ -166,7 +166,7 @@ def ingest(
             if forget_withdrawn and files and not dry_run:
                 states.forget_withdrawn(client, files, yes=yes)
         return
-    task = Task(
+    task = IngestTask(
         roots=absolute(_required(paths)),
         selection=WalkSelection(
             hidden=hidden,
@@ -200,7 +200,7 @@ class _Command:
     """One run of the command, with its output."""
 
     client: Client
-    task: Task
+    task: IngestTask
     progress: IngestProgress
     gate: CostGate
     as_json: bool
@@ -362,7 +362,7 @@ def _stoppable(report: Report) -> Iterator[Event]:
 
 def chosen_policy(remove_missing: bool, keep_missing: bool) -> MissingPolicy:
     """Return what the options say. Raises `BadParameter` if they contradict each other."""
-    from agentctx.ingest.sight import MissingPolicy
+    from agentctx.ingest.unread import MissingPolicy
 
     if remove_missing and keep_missing:
         raise typer.BadParameter("cannot be combined with --keep-missing", param_hint="--remove-missing")

@@ -21,8 +21,8 @@ from agentctx.ingest.parts import split
 from agentctx.ingest.plan import FileCandidate, FileVerdict, labels_for, unread_file, verdict_on
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import CHANGING, MissingPolicy, Sight, UnreadFile
-from agentctx.ingest.walk import Found, error_text
+from agentctx.ingest.unread import CHANGING, MissingPolicy, UnreadCause, UnreadFile
+from agentctx.ingest.walk import FoundFile, error_text
 from agentctx.wire import (
     MAX_MARKED,
     FileMark,
@@ -80,7 +80,7 @@ class IngestTarget:
     labels: Labels
 
 
-class Marks:
+class FileMarks:
     """Collects what one pass found about the files of entries, and sends it to the daemon."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class Delivery:
         *,
         stop: Event,
         max_bytes: int,
-        marks: Marks,
+        marks: FileMarks,
         fresh_since: int = NEVER,
         encoding: str | None = None,
         policy: MissingPolicy = MissingPolicy.WITHDRAW,
@@ -167,7 +167,7 @@ class Delivery:
             except NotIngestible as refusal:
                 self._skip_refused(candidate, refusal)
             except FileNotFoundError:
-                self._note_unread(candidate, Sight.UNSEEN, CHANGING, is_fresh=self._fresh_since < NEVER)
+                self._note_unread(candidate, UnreadCause.UNSEEN, CHANGING, is_fresh=self._fresh_since < NEVER)
             except OSError as error:
                 self._fail(candidate, error_text(error))
             except Exception as error:  # noqa: BLE001 - one file must not end the run, or the watch
@@ -257,23 +257,23 @@ class Delivery:
 
     def _fail(self, candidate: FileCandidate, problem: str) -> None:
         self._report.fail(candidate.found.path, problem)
-        self._note_unread(candidate, Sight.UNSEEN, problem)
+        self._note_unread(candidate, UnreadCause.UNSEEN, problem)
 
     def _skip_refused(self, candidate: FileCandidate, refusal: NotIngestible) -> None:
         says_nothing = refusal.refusal in _TRANSIENT_REFUSALS
-        sight = Sight.UNSEEN if says_nothing else Sight.UNUSABLE
+        cause = UnreadCause.UNSEEN if says_nothing else UnreadCause.UNUSABLE
         changed = not says_nothing and candidate.found.modified > self._fresh_since
-        noted = self._note_unread(candidate, sight, refusal.message, is_fresh=changed)
+        noted = self._note_unread(candidate, cause, refusal.message, is_fresh=changed)
         if noted is None or not noted.is_fresh:
             self._report.skip(candidate.found.path, refusal.message, refusal.hint)
 
     def _note_unread(
-        self, candidate: FileCandidate, sight: Sight, reason: str, *, is_fresh: bool = False
+        self, candidate: FileCandidate, cause: UnreadCause, reason: str, *, is_fresh: bool = False
     ) -> UnreadFile | None:
         self._progress.done(candidate.found.size)
         if candidate.known is None:
             return None
-        self.unread.append(unread_file(candidate.known, sight, reason, is_fresh=is_fresh))
+        self.unread.append(unread_file(candidate.known, cause, reason, is_fresh=is_fresh))
         return self.unread[-1]
 
 
@@ -284,7 +284,7 @@ def _revoked_source(known: KnownFile | None, part: int) -> list[str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class FileContents:
     """The contents of a file. `modified` predates the read, so a file changed meanwhile is read again."""
 
     data: bytes
@@ -293,7 +293,7 @@ class Contents:
     modified: int
 
 
-def read(found: Found, max_bytes: int, *, is_text: bool = False) -> Contents:
+def read(found: FoundFile, max_bytes: int, *, is_text: bool = False) -> FileContents:
     """Read a file that the walk found; unless `is_text`, give up if the first bytes show that it is binary.
 
     Raises:
@@ -312,4 +312,4 @@ def read(found: Found, max_bytes: int, *, is_text: bool = False) -> Contents:
         data += stream.read(max_bytes + 1 - len(data))
     if len(data) > max_bytes:
         raise NotIngestible(ExtractRefusal.TOO_LARGE, f"larger than {max_bytes:,} bytes")
-    return Contents(data, sha256(data).hexdigest(), len(data), status.st_mtime_ns)
+    return FileContents(data, sha256(data).hexdigest(), len(data), status.st_mtime_ns)

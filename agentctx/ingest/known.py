@@ -48,7 +48,7 @@ class StoredPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListedPath:
     """A file or folder to list. If it is known to be a folder, its neighbours are not listed."""
 
     source: str
@@ -105,29 +105,29 @@ class KnownFile:
 
 def list_known(
     client: ListingClient,
-    places: Iterable[Place],
+    paths: Iterable[ListedPath],
     *,
     namespace: str,
     collection: str,
     listed: Callable[[int], None],
 ) -> dict[str, KnownFile]:
-    """Return the known files at and below each place, by source; call `listed` with the count so far."""
+    """Return the known files at and below each path, by source; call `listed` with the count so far."""
     known: dict[str, KnownFile] = {}
-    for place in places:
-        for entry in entries_at(client, place, namespace=namespace, collection=collection):
+    for path in paths:
+        for entry in entries_at(client, path, namespace=namespace, collection=collection):
             _add_entry(known, entry)
             listed(len(known))
     return known
 
 
 def entries_at(
-    client: ListingClient, place: Place, *, namespace: str, collection: str, marked: bool = False
+    client: ListingClient, path: ListedPath, *, namespace: str, collection: str, marked: bool = False
 ) -> Iterator[EntryView]:
-    """Yield the entries of the files at and below a place; only `marked` ones, or all."""
+    """Yield the entries of the files at and below a path; only `marked` ones, or all."""
     entries = client.iterate(
         namespace=namespace,
         collections=[collection],
-        key_prefix=_prefix(place),
+        key_prefix=_prefix(path),
         withdrawn=True,
         marked=marked,
         content=False,
@@ -135,21 +135,17 @@ def entries_at(
     )
     for entry in entries:
         source = entry.attributes.get("source")
-        if (
-            entry.attributes.get("file") is not None
-            and source is not None
-            and is_within(source, place.source)
-        ):
+        if entry.attributes.get("file") is not None and source is not None and is_within(source, path.source):
             yield entry
 
 
-def _prefix(place: Place) -> str:
-    """Return the prefix that all keys at and below a place share."""
-    folder = place.source.rstrip("/") + "/"
+def _prefix(path: ListedPath) -> str:
+    """Return the prefix that all keys at and below a path share."""
+    folder = path.source.rstrip("/") + "/"
     if len(folder) > HEAD_CHARS:
         # Keys below the folder may be shortened; such keys share only the head.
         return folder[:HEAD_CHARS]
-    return folder if place.is_folder else key_of(place.source)
+    return folder if path.is_folder else key_of(path.source)
 
 
 def _add_entry(known: dict[str, KnownFile], entry: EntryView) -> None:

@@ -16,7 +16,7 @@ PART_PLACES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A piece of a file's text. `places` follow `wire.FileRecord`, with offsets relative to the piece."""
 
     content: str
@@ -34,7 +34,7 @@ class PartLimits:
 
 def split(
     text: str, unit: PlaceUnit, places: Sequence[Sequence[int]], limits: PartLimits = PartLimits()
-) -> list[Part]:
+) -> list[TextPart]:
     """Split the text after line breaks; a line longer than a part is split in the middle.
 
     The concatenated parts equal the text, except that whitespace-only pieces are dropped, because an entry
@@ -46,7 +46,7 @@ def split(
     for start, end in _boundaries(text, offsets, limits):
         content = text[start:end]
         if content.strip():
-            parts.append(Part(content, _places_of(text, unit, places, offsets, start, end)))
+            parts.append(TextPart(content, _places_of(text, unit, places, offsets, start, end)))
     return parts
 
 

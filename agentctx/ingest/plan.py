@@ -9,10 +9,18 @@ from typing import TypeVar
 
 from agentctx.ingest.known import KnownFile, Labels
 from agentctx.ingest.names import MAX_SOURCE_CHARS, escape_path
-from agentctx.ingest.sight import GONE, Ground, Recorded, Sight, UnreadFile, recorded, why_unseen
-from agentctx.ingest.walk import TOO_LONG, Excluded, Found, Unreadable, WalkItem
+from agentctx.ingest.unread import (
+    GONE,
+    NearestFolder,
+    RecordedFolders,
+    UnreadCause,
+    UnreadFile,
+    recorded_folders,
+    why_unseen,
+)
+from agentctx.ingest.walk import TOO_LONG, ExcludedPath, FoundFile, UnreadablePath, WalkItem
 
-PlaceT = TypeVar("PlaceT")
+ItemT = TypeVar("ItemT")
 
 
 class FileVerdict(StrEnum):
@@ -28,7 +36,7 @@ class FileVerdict(StrEnum):
 class FileCandidate:
     """A file to be read, and what is known about it."""
 
-    found: Found
+    found: FoundFile
     source: str
     known: KnownFile | None
 
@@ -39,13 +47,13 @@ class IngestPlan:
 
     candidates: list[FileCandidate] = field(default_factory=list)
     unchanged: list[KnownFile] = field(default_factory=list)
-    excluded: list[Excluded] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
+    excluded: list[ExcludedPath] = field(default_factory=list)
+    unreadable: list[UnreadablePath] = field(default_factory=list)
     absent: list[KnownFile] = field(default_factory=list)
     """Known files that are not there; `judge` says what that means."""
     unread: list[UnreadFile] = field(default_factory=list)
     """Known files that are excluded, or cannot be read."""
-    recorded: Recorded = field(default_factory=Recorded)
+    recorded_folders: RecordedFolders = field(default_factory=RecordedFolders)
 
 
 def make_plan(
@@ -63,45 +71,51 @@ def make_plan(
     # Arguments may overlap: a file that one of them includes is not excluded.
     plan.excluded = [each for source, each in excluded.items() if source not in found]
     plan.unreadable = list(unreadable.values())
-    plan.recorded = recorded(known.values(), found)
+    plan.recorded_folders = recorded_folders(known.values(), found)
     for source, entries in known.items():
         if source in found:
             continue
         if closed := _nearest(source, unreadable):
-            plan.unread.append(unread_file(entries, Sight.UNSEEN, closed.problem))
+            plan.unread.append(unread_file(entries, UnreadCause.UNSEEN, closed.problem))
         elif out := _nearest(source, excluded):
-            plan.unread.append(unread_file(entries, Sight.EXCLUDED, out.reason))
+            plan.unread.append(unread_file(entries, UnreadCause.EXCLUDED, out.reason))
         else:
             plan.absent.append(entries)
     return plan
 
 
-def judge(file: KnownFile, ground: Ground | None, facts: Recorded, *, fresh_since: int) -> UnreadFile:
+def judge(
+    file: KnownFile, nearest: NearestFolder | None, facts: RecordedFolders, *, fresh_since: int
+) -> UnreadFile:
     """Return what it means that a known file is not there.
 
-    `ground` is None if no folder above it can be seen. A folder changed after `fresh_since` (nanoseconds) may
-    be in the middle of an editor's save.
+    `nearest` is None if no folder above it can be seen. A folder changed after `fresh_since`
+    (nanoseconds) may be in the middle of an editor's save.
     """
-    if ground is None:
-        return unread_file(file, Sight.UNSEEN, "its folder cannot be seen")
-    if reason := why_unseen(file, ground, facts):
-        return unread_file(file, Sight.UNSEEN, reason)
+    if nearest is None:
+        return unread_file(file, UnreadCause.UNSEEN, "its folder cannot be seen")
+    if reason := why_unseen(file, nearest, facts):
+        return unread_file(file, UnreadCause.UNSEEN, reason)
     # Of an empty folder of which nothing was recorded, it is not sure that nothing was mounted there.
-    sight = Sight.UNUSABLE if ground.is_empty and ground.source not in facts.folders else Sight.GONE
-    return unread_file(file, sight, GONE, is_fresh=ground.modified > fresh_since)
+    cause = (
+        UnreadCause.UNUSABLE if nearest.is_empty and nearest.source not in facts.folders else UnreadCause.GONE
+    )
+    return unread_file(file, cause, GONE, is_fresh=nearest.modified > fresh_since)
 
 
-def _by_kind(seen: Iterable[WalkItem]) -> tuple[dict[str, Found], dict[str, Excluded], dict[str, Unreadable]]:
-    found: dict[str, Found] = {}
-    excluded: dict[str, Excluded] = {}
-    unreadable: dict[str, Unreadable] = {}
+def _by_kind(
+    seen: Iterable[WalkItem],
+) -> tuple[dict[str, FoundFile], dict[str, ExcludedPath], dict[str, UnreadablePath]]:
+    found: dict[str, FoundFile] = {}
+    excluded: dict[str, ExcludedPath] = {}
+    unreadable: dict[str, UnreadablePath] = {}
     for each in seen:
         source = escape_path(each.path)
-        if isinstance(each, Found) and len(source) > MAX_SOURCE_CHARS:
-            excluded[source] = Excluded(each.path, TOO_LONG)
-        elif isinstance(each, Found):
+        if isinstance(each, FoundFile) and len(source) > MAX_SOURCE_CHARS:
+            excluded[source] = ExcludedPath(each.path, TOO_LONG)
+        elif isinstance(each, FoundFile):
             found[source] = each
-        elif isinstance(each, Excluded):
+        elif isinstance(each, ExcludedPath):
             excluded[source] = each
         else:
             unreadable[source] = each
@@ -125,13 +139,13 @@ def labels_for(wanted: Labels, known: KnownFile | None) -> Labels:
     )
 
 
-def unread_file(known: KnownFile, sight: Sight, reason: str, *, is_fresh: bool = False) -> UnreadFile:
+def unread_file(known: KnownFile, cause: UnreadCause, reason: str, *, is_fresh: bool = False) -> UnreadFile:
     return UnreadFile(
-        known.source, sight, reason, tuple(known.ids), known, is_fresh and not known.is_withdrawn
+        known.source, cause, reason, tuple(known.ids), known, is_fresh and not known.is_withdrawn
     )
 
 
-def _is_unchanged(file: Found, known: KnownFile, labels: Labels) -> bool:
+def _is_unchanged(file: FoundFile, known: KnownFile, labels: Labels) -> bool:
     return (
         known.is_whole
         and (known.first.size, known.first.modified) == (file.size, file.modified)
@@ -139,7 +153,7 @@ def _is_unchanged(file: Found, known: KnownFile, labels: Labels) -> bool:
     )
 
 
-def _nearest(source: str, places: Mapping[str, PlaceT]) -> PlaceT | None:
+def _nearest(source: str, places: Mapping[str, ItemT]) -> ItemT | None:
     """Return what was seen at the path or the nearest folder above it, if anything was."""
     if not places:
         return None

@@ -8,11 +8,11 @@ from typing import Any
 
 from agentctx.ingest.names import escape_path
 from agentctx.ingest.plan import FileVerdict
-from agentctx.ingest.sight import UnreadFile
+from agentctx.ingest.unread import UnreadFile
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedPath:
     """A file or folder that was skipped. `hint` says how to include it."""
 
     path: str
@@ -79,7 +79,7 @@ class Report:
     """Files that could not be seen, or are kept: their entries stay in the answers, marked."""
     removed: list[UnreadFile] = field(default_factory=list)
     """Files whose entries were erased, on request."""
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[SkippedPath] = field(default_factory=list)
     failed: list[FailedFile] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     entries: int = 0
@@ -104,7 +104,7 @@ class Report:
         return sum(map(len, self.saved.values())) + len(self.removed) + len(self.returned) + marked
 
     def skip(self, path: str, reason: str, hint: str = "") -> None:
-        self.skipped.append(Skipped(escape_path(path), reason, hint))
+        self.skipped.append(SkippedPath(escape_path(path), reason, hint))
 
     def fail(self, path: str, problem: str, hint: str = "") -> None:
         self.failed.append(FailedFile(escape_path(path), problem, hint))

@@ -11,14 +11,14 @@ from threading import Event
 from typing import Protocol
 
 from agentctx.errors import AccessDenied, InvalidInput, NotFound
-from agentctx.ingest.delivery import NEVER, Delivery, DeliveryClient, DryRunClient, IngestTarget, Marks
-from agentctx.ingest.known import ListingClient, Place, list_known
+from agentctx.ingest.delivery import NEVER, Delivery, DeliveryClient, DryRunClient, FileMarks, IngestTarget
+from agentctx.ingest.known import ListedPath, ListingClient, list_known
 from agentctx.ingest.names import escape_path, is_within, unescape_path
 from agentctx.ingest.plan import IngestPlan, judge, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import CHANGING, Ground, MissingPolicy, Sight, UnreadFile
-from agentctx.ingest.walk import Unreadable, WalkItem, WalkSelection, walk
+from agentctx.ingest.unread import CHANGING, MissingPolicy, NearestFolder, UnreadCause, UnreadFile
+from agentctx.ingest.walk import UnreadablePath, WalkItem, WalkSelection, walk
 from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
 FILE_COLLECTION = "knowledge"
@@ -34,7 +34,7 @@ class IngestClient(ListingClient, DeliveryClient, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class IngestTask:
     """The user's request. `roots` are absolute paths, as returned by `absolute`."""
 
     roots: tuple[str, ...]
@@ -53,7 +53,7 @@ def absolute(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.abspath(path) for path in paths))  # noqa: PTH100 - resolve() follows links
 
 
-def check(task: Task) -> None:
+def check(task: IngestTask) -> None:
     """Raise `InvalidInput` for a task that the daemon would refuse file by file."""
     target = task.target
     if target.collection in COLLECTIONS and target.collection != FILE_COLLECTION:
@@ -67,7 +67,7 @@ def check(task: Task) -> None:
 
 def run_pass(
     memory: IngestClient,
-    task: Task,
+    task: IngestTask,
     report: Report,
     progress: IngestProgress,
     stop: Event,
@@ -86,26 +86,26 @@ def run_pass(
     report.roots = [escape_path(root) for root in task.roots]
     report.dry_run = task.dry_run
     receiver = (dry_run_client or DryRunClient()) if task.dry_run else memory
-    looking = Look(memory, receiver, task, report, progress, stop)
-    unread = looking.at(scopes, before_sending=before_sending)
+    ingest_pass = IngestPass(memory, receiver, task, report, progress, stop)
+    unread = ingest_pass.run(scopes, before_sending=before_sending)
     if fresh := [each for each in unread if each.is_fresh]:
-        looking.mark([replace(each, sight=Sight.UNSEEN, reason=CHANGING) for each in fresh])
+        ingest_pass.mark([replace(each, cause=UnreadCause.UNSEEN, reason=CHANGING) for each in fresh])
         if stop.wait(task.settle_s):
             report.interrupted = True
             return
         paths = [unescape_path(each.source) for each in fresh]
-        unread = [each for each in unread if not each.is_fresh] + looking.at(paths, is_second=True)
-    looking.settle(sorted(unread, key=lambda each: each.source))
+        unread = [each for each in unread if not each.is_fresh] + ingest_pass.run(paths, is_second=True)
+    ingest_pass.settle(sorted(unread, key=lambda each: each.source))
 
 
-class Look:
+class IngestPass:
     """Looks at the files of a task, sends what is new, and settles what became of the rest."""
 
     def __init__(
         self,
         memory: IngestClient,
         receiver: DeliveryClient,
-        task: Task,
+        task: IngestTask,
         report: Report,
         progress: IngestProgress,
         stop: Event,
@@ -116,9 +116,9 @@ class Look:
         self._report = report
         self._progress = progress
         self._stop = stop
-        self._marks = Marks()
+        self._marks = FileMarks()
 
-    def at(
+    def run(
         self,
         scopes: Sequence[str] | None,
         *,
@@ -207,28 +207,29 @@ class Look:
 
 
 def _absent(plan: IngestPlan, fresh_since: int) -> list[UnreadFile]:
-    grounds = Grounds()
+    folders = FolderLookup()
     return [
-        judge(file, grounds.of(file.source), plan.recorded, fresh_since=fresh_since) for file in plan.absent
+        judge(file, folders.of(file.source), plan.recorded_folders, fresh_since=fresh_since)
+        for file in plan.absent
     ]
 
 
-class Grounds:
+class FolderLookup:
     """Looks for the nearest existing folder above a file that is not there; at each folder once per pass."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Ground | None] = {}
+        self._known: dict[str, NearestFolder | None] = {}
 
-    def of(self, source: str) -> Ground | None:
+    def of(self, source: str) -> NearestFolder | None:
         """Return the ground of a file; None if it cannot be seen."""
         return self._at(os.path.dirname(unescape_path(source)))  # noqa: PTH120 - paths are text here
 
-    def _at(self, folder: str) -> Ground | None:
+    def _at(self, folder: str) -> NearestFolder | None:
         if folder not in self._known:
             self._known[folder] = self._look(folder)
         return self._known[folder]
 
-    def _look(self, folder: str) -> Ground | None:
+    def _look(self, folder: str) -> NearestFolder | None:
         try:
             with os.scandir(folder) as listing:
                 is_empty = next(listing, None) is None
@@ -238,18 +239,24 @@ class Grounds:
             return None if above == folder else self._at(above)
         except OSError:
             return None
-        return Ground(escape_path(folder), (status.st_dev, status.st_ino), is_empty, status.st_mtime_ns)
+        return NearestFolder(
+            escape_path(folder), (status.st_dev, status.st_ino), is_empty, status.st_mtime_ns
+        )
 
 
 def _plan(
-    memory: IngestClient, task: Task, progress: IngestProgress, stop: Event, scopes: Sequence[str] | None
+    memory: IngestClient,
+    task: IngestTask,
+    progress: IngestProgress,
+    stop: Event,
+    scopes: Sequence[str] | None,
 ) -> IngestPlan | None:
     """Return the plan, or None if interrupted: an incomplete walk must not make files count as missing."""
-    places = task.roots if scopes is None else scopes
+    paths = task.roots if scopes is None else scopes
     known = list_known(
         memory,
         # A former file may now be a folder, so the listing of a scope includes its neighbours.
-        [Place(escape_path(path), is_folder=scopes is None and os.path.isdir(path)) for path in places],  # noqa: PTH112
+        [ListedPath(escape_path(path), is_folder=scopes is None and os.path.isdir(path)) for path in paths],  # noqa: PTH112
         namespace=task.target.namespace,
         collection=task.target.collection,
         listed=lambda count: progress.scanning("listing known files", count),
@@ -265,7 +272,7 @@ def _plan(
     return make_plan(seen, known, task.target.labels, rereads=task.encoding is not None)
 
 
-def _seen(task: Task, known: Collection[str], scopes: Sequence[str] | None) -> Iterator[WalkItem]:
+def _seen(task: IngestTask, known: Collection[str], scopes: Sequence[str] | None) -> Iterator[WalkItem]:
     for root in task.roots:
         wanted = scopes and [scope for scope in scopes if is_within(scope, root)]
         if scopes is not None and not wanted:
@@ -273,7 +280,7 @@ def _seen(task: Task, known: Collection[str], scopes: Sequence[str] | None) -> I
         if _exists(root):
             yield from walk(root, task.selection, wanted)
         elif not any(is_within(source, escape_path(root)) for source in known):
-            yield Unreadable(root, "no such file or folder")
+            yield UnreadablePath(root, "no such file or folder")
 
 
 def _exists(path: str) -> bool:

@@ -46,7 +46,7 @@ FolderIdentity: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file to look at. `modified` is nanoseconds since the epoch."""
 
     path: str
@@ -59,7 +59,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Excluded:
+class ExcludedPath:
     """A file or folder that is excluded, and the reason: `hidden`, `ignored`, `excluded` …"""
 
     path: str
@@ -67,14 +67,14 @@ class Excluded:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadablePath:
     """A file or folder that the system does not let us read."""
 
     path: str
     problem: str
 
 
-WalkItem: TypeAlias = Found | Excluded | Unreadable
+WalkItem: TypeAlias = FoundFile | ExcludedPath | UnreadablePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +126,15 @@ def walk(root: str, selection: WalkSelection, scopes: Collection[str] | None = N
     try:
         status = os.stat(root)  # noqa: PTH116 - paths are text here, they may be undecodable
     except OSError as error:
-        yield Unreadable(root, error_text(error))
+        yield UnreadablePath(root, error_text(error))
         return
     if os.path.basename(root) in VERSION_CONTROL:  # noqa: PTH119 - the same
-        yield Excluded(root, "version control")
+        yield ExcludedPath(root, "version control")
     elif stat.S_ISDIR(status.st_mode):
         try:
             rules = rules_above(root) if selection.ignore_files else IgnoreRules()
         except TooLarge as error:
-            yield Excluded(root, error.message)
+            yield ExcludedPath(root, error.message)
             return
         task.pending.append(_Folder(root, rules, is_included=False))
         while task.pending:
@@ -164,9 +164,9 @@ def error_text(error: OSError) -> str:
 def _named_file(task: _Walk, status: os.stat_result) -> WalkItem:
     name = os.path.basename(task.root)  # noqa: PTH119 - the same
     if verdict_of(task.exclude, name, name, is_folder=False):
-        return Excluded(task.root, "excluded")
+        return ExcludedPath(task.root, "excluded")
     if task.include and not verdict_of(task.include, name, name, is_folder=False):
-        return Excluded(task.root, "not included")
+        return ExcludedPath(task.root, "not included")
     folder = folder_identity(os.path.dirname(task.root))  # noqa: PTH120 - the same
     return _file(task.root, status, task.selection, folder, is_named=True)
 
@@ -178,7 +178,7 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
     except FileNotFoundError:
         return
     except OSError as error:
-        yield Unreadable(folder.path, error_text(error))
+        yield UnreadablePath(folder.path, error_text(error))
         return
     identity = folder_identity(folder.path)
     if task.selection.ignore_files:
@@ -186,7 +186,7 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
         try:
             folder = folder._replace(rules=folder.rules.entering(folder.path, names))
         except TooLarge as error:
-            yield Excluded(folder.path, error.message)
+            yield ExcludedPath(folder.path, error.message)
             return
     below: list[_Folder] = []
     for entry in entries:
@@ -197,7 +197,7 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            seen = Unreadable(entry.path, error_text(error))
+            seen = UnreadablePath(entry.path, error_text(error))
         if isinstance(seen, _Folder):
             below.append(seen)
         else:
@@ -210,18 +210,18 @@ def _entry(
 ) -> WalkItem | _Folder:
     is_folder = entry.is_dir(follow_symlinks=False)
     if reason := _exclusion_reason(task, entry, folder.rules, is_folder=is_folder):
-        return Excluded(entry.path, reason)
+        return ExcludedPath(entry.path, reason)
     relative = _relative(task, entry)
     verdict = verdict_of(task.include, relative, entry.name, is_folder=is_folder)
     is_included = folder.is_included or verdict is True
     if is_folder:
         if len(entry.path) >= MAX_SOURCE_CHARS:
-            return Excluded(entry.path, TOO_LONG)
+            return ExcludedPath(entry.path, TOO_LONG)
         return _Folder(entry.path, folder.rules, is_included)
     if task.include and not is_included:
-        return Excluded(entry.path, "not included")
+        return ExcludedPath(entry.path, "not included")
     if not verdict and _OF_EDITOR.fullmatch(entry.name):
-        return Excluded(entry.path, "an editor's copy")
+        return ExcludedPath(entry.path, "an editor's copy")
     return _file(entry.path, entry.stat(follow_symlinks=False), task.selection, identity)
 
 
@@ -252,10 +252,10 @@ def _file(
     is_named: bool = False,
 ) -> WalkItem:
     if not stat.S_ISREG(status.st_mode):
-        return Excluded(path, "not a regular file")
+        return ExcludedPath(path, "not a regular file")
     if status.st_size > selection.max_bytes:
-        return Excluded(path, f"larger than {selection.max_bytes:,} bytes")
-    return Found(path, status.st_size, status.st_mtime_ns, is_named, folder)
+        return ExcludedPath(path, f"larger than {selection.max_bytes:,} bytes")
+    return FoundFile(path, status.st_size, status.st_mtime_ns, is_named, folder)
 
 
 def _is_in_scope(path: str, scopes: Collection[str]) -> bool:

@@ -41,7 +41,7 @@ class Watch:
     ) -> None:
         self._roots = roots
         self._run_pass = run_pass
-        self._notify = Once(notify)
+        self._notify = OnceNotifier(notify)
         self._stop = stop
 
     def run(self, events: Events) -> None:
@@ -82,7 +82,7 @@ class Watch:
         return False
 
 
-class Once:
+class OnceNotifier:
     """Passes each message on once."""
 
     def __init__(self, notify: Callable[[str], None]) -> None:
@@ -139,7 +139,7 @@ def file_events(roots: Sequence[str], stop: Event, notify: Callable[[str], None]
             "--watch needs the package watchfiles, which is not installed.",
             hint=install_hint("watch"),
         ) from None
-    said, failures, is_lost = Once(notify), 0, False
+    said, failures, is_lost = OnceNotifier(notify), 0, False
     while not stop.is_set():
         before, is_watched = view_of(roots), False
         bursts = watch(
@@ -185,8 +185,8 @@ def view_of(roots: Sequence[str]) -> View:
 
 
 def _is_below(line: str, roots: Sequence[str]) -> bool:
-    place = _OCTAL.sub(lambda match: chr(int(match[1], 8)), line.split(" ", 5)[4])
-    return any(is_within(place, root) for root in roots)
+    mount_point = _OCTAL.sub(lambda match: chr(int(match[1], 8)), line.split(" ", 5)[4])
+    return any(is_within(mount_point, root) for root in roots)
 
 
 def _next(bursts: Iterator[set[tuple[Any, str]]]) -> set[str] | BaseException | None:

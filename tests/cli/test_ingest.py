@@ -10,7 +10,7 @@ from agentctx.cli.ingest import chosen_policy
 from agentctx.cli.ingest_report import change_lines, summary_lines
 from agentctx.ingest.plan import FileVerdict
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import MissingPolicy
+from agentctx.ingest.unread import MissingPolicy
 from agentctx.wire import EntryPage, ForgetReply, MarkFilesReply, SaveManyReply, SearchReply
 from tests.cli.conftest import Agentctx
 from tests.cli.terminal import on_a_terminal

@@ -10,8 +10,8 @@ from agentctx.ingest.delivery import IngestTarget
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import Task, absolute, run_pass
-from agentctx.ingest.sight import MissingPolicy
+from agentctx.ingest.run import IngestTask, absolute, run_pass
+from agentctx.ingest.unread import MissingPolicy
 from agentctx.ingest.walk import WalkSelection
 from tests.ingest.memory import Memory
 
@@ -24,9 +24,11 @@ def task_for(
     encoding: str | None = None,
     settle_s: float = 0.0,
     **selection: Any,
-) -> Task:
+) -> IngestTask:
     target = IngestTarget("knowledge", "default", labels or Labels())
-    return Task(absolute(roots), WalkSelection(**selection), target, dry_run, policy, encoding, settle_s)
+    return IngestTask(
+        absolute(roots), WalkSelection(**selection), target, dry_run, policy, encoding, settle_s
+    )
 
 
 def ingested(

@@ -8,15 +8,15 @@ from threading import Event
 import pytest
 
 from agentctx.errors import InvalidInput, StorageFull
-from agentctx.ingest.delivery import Delivery, IngestTarget, Marks, Outcome, read
+from agentctx.ingest.delivery import Delivery, FileMarks, IngestTarget, Outcome, read
 from agentctx.ingest.extract import NotIngestible
 from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
 from agentctx.ingest.plan import FileCandidate, FileVerdict
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import MissingPolicy
-from agentctx.ingest.walk import Found
+from agentctx.ingest.unread import MissingPolicy
+from agentctx.ingest.walk import FoundFile
 from agentctx.wire import FileRecord, SaveRequest, SaveResult
 from tests.ingest.memory import Memory
 from tests.ingest.passes import counts, ingested
@@ -139,12 +139,12 @@ def test_a_known_file_that_lost_its_text_is_withdrawn(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_reported_and_the_others_done(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
-    unreadable = FileCandidate(Found("/proc/self/mem", 0, 0), "/proc/self/mem", None)
-    vanished = FileCandidate(Found(str(tmp_path / "gone"), 1, 1), str(tmp_path / "gone"), None)
-    readable = FileCandidate(Found(str(tmp_path / "a"), 1, 1), str(tmp_path / "a"), None)
+    unreadable = FileCandidate(FoundFile("/proc/self/mem", 0, 0), "/proc/self/mem", None)
+    vanished = FileCandidate(FoundFile(str(tmp_path / "gone"), 1, 1), str(tmp_path / "gone"), None)
+    readable = FileCandidate(FoundFile(str(tmp_path / "a"), 1, 1), str(tmp_path / "a"), None)
     report, target = Report(), IngestTarget("knowledge", "default", Labels())
     delivery = Delivery(
-        Memory(), target, report, IngestProgress(), stop=Event(), max_bytes=100, marks=Marks()
+        Memory(), target, report, IngestProgress(), stop=Event(), max_bytes=100, marks=FileMarks()
     )
     delivery.run([unreadable, vanished, readable])
     assert [(each.path, each.problem) for each in report.failed] == [("/proc/self/mem", "input/output error")]
@@ -197,9 +197,9 @@ def test_secrets_that_were_cut_out_are_reported(tmp_path: Path) -> None:
     assert "aws_access_key" in remark.remark
 
 
-def found(path: Path, *, is_named: bool = False) -> Found:
+def found(path: Path, *, is_named: bool = False) -> FoundFile:
     status = path.stat()
-    return Found(str(path), status.st_size, status.st_mtime_ns, is_named)
+    return FoundFile(str(path), status.st_size, status.st_mtime_ns, is_named)
 
 
 def test_bytes_digest_and_time(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.ingest.known import KnownFile, Labels, Place, StoredPart, list_known
+from agentctx.ingest.known import KnownFile, Labels, ListedPath, StoredPart, list_known
 from agentctx.ingest.names import key_of
 from agentctx.wire import FileRecord, SaveRequest
 from tests.ingest.memory import Memory
@@ -28,8 +28,8 @@ def remember(memory: Memory, source: str, part: int = 1, parts: int = 1, **chang
     memory.entries[key_of(source, part)] = request
 
 
-def known(memory: Memory, *places: Place, namespace: str = "default") -> dict[str, KnownFile]:
-    return list_known(memory, places, namespace=namespace, collection="knowledge", listed=list[int]().append)
+def known(memory: Memory, *paths: ListedPath, namespace: str = "default") -> dict[str, KnownFile]:
+    return list_known(memory, paths, namespace=namespace, collection="knowledge", listed=list[int]().append)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_parts_are_put_together_by_source() -> None:
     remember(memory, "/d/a", 2, 2)
     remember(memory, "/d/a", 1, 2, tags=["t"], category="rule", agent="me")
     remember(memory, "/d/b")
-    files = known(memory, Place("/d", is_folder=True))
+    files = known(memory, ListedPath("/d", is_folder=True))
     assert {source: file.ids for source, file in files.items()} == {
         "/d/a": ["/d/a", "/d/a#2"],
         "/d/b": ["/d/b"],
@@ -72,9 +72,9 @@ def test_neighbours_other_namespaces_and_entries_without_a_file_are_not_listed()
     remember(memory, "/d/a/b")
     remember(memory, "/d/a/c", namespace="other")
     memory.entries["/d/a/note"] = SaveRequest(collection="knowledge", key="/d/a/note", content="by hand")
-    assert set(known(memory, Place("/d/a"))) == {"/d/a", "/d/a/b"}
-    assert set(known(memory, Place("/d/a", is_folder=True))) == {"/d/a/b"}
-    assert set(known(memory, Place("/d"), namespace="other")) == {"/d/a/c"}
+    assert set(known(memory, ListedPath("/d/a"))) == {"/d/a", "/d/a/b"}
+    assert set(known(memory, ListedPath("/d/a", is_folder=True))) == {"/d/a/b"}
+    assert set(known(memory, ListedPath("/d"), namespace="other")) == {"/d/a/c"}
 
 
 def test_files_below_long_folders_and_with_shortened_keys_are_found() -> None:
@@ -84,11 +84,11 @@ def test_files_below_long_folders_and_with_shortened_keys_are_found() -> None:
     for source in sources:
         remember(memory, source)
     remember(memory, folder + "-beside")
-    assert set(known(memory, Place(folder, is_folder=True))) == sources
-    assert set(known(memory, Place("/long", is_folder=True))) == {*sources, folder + "-beside"}
+    assert set(known(memory, ListedPath(folder, is_folder=True))) == sources
+    assert set(known(memory, ListedPath("/long", is_folder=True))) == {*sources, folder + "-beside"}
 
 
 def test_the_root_of_the_file_system_is_a_folder_like_others() -> None:
     memory = Memory()
     remember(memory, "/a")
-    assert set(known(memory, Place("/", is_folder=True))) == {"/a"}
+    assert set(known(memory, ListedPath("/", is_folder=True))) == {"/a"}

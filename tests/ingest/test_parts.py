@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.parts import Part, PartLimits, split
+from agentctx.ingest.parts import PartLimits, TextPart, split
 from agentctx.storage.location import locate
 from agentctx.wire import PlaceUnit
 
@@ -14,7 +14,7 @@ TINY = PartLimits(characters=10, bytes=40, places=3)
 LINES = ((0, 1),)
 
 
-def where(part: Part, unit: PlaceUnit, at: int) -> int:
+def where(part: TextPart, unit: PlaceUnit, at: int) -> int:
     """Return the place that the daemon names for a position in a part."""
     attributes = {"source": "x", "file": {"unit": unit, "places": part.places}}
     location = locate(attributes, part.content, at, at + 1)
@@ -58,7 +58,7 @@ def test_a_part_has_no_more_places_than_the_daemon_takes() -> None:
 
 
 def test_a_text_of_a_usual_file_is_one_part() -> None:
-    assert split("x" * 99_999 + "\n", "line", LINES) == [Part("x" * 99_999 + "\n", [[0, 1]])]
+    assert split("x" * 99_999 + "\n", "line", LINES) == [TextPart("x" * 99_999 + "\n", [[0, 1]])]
 
 
 TEXTS = st.text(st.sampled_from('ab \n\n\r\té🙂\x01"\\'), max_size=200)
@@ -79,7 +79,7 @@ def test_every_character_is_somewhere_and_its_place_is_right(
     placed: tuple[str, PlaceUnit, list[tuple[int, int]]], limits: PartLimits
 ) -> None:
     text, unit, places = placed
-    whole = Part(text, [list(place) for place in places])
+    whole = TextPart(text, [list(place) for place in places])
     at = 0
     for part in split(text, unit, places, limits):
         begins = text.index(part.content, at)

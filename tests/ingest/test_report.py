@@ -3,11 +3,11 @@ import json
 from agentctx.ingest.known import KnownFile
 from agentctx.ingest.plan import FileVerdict
 from agentctx.ingest.report import Report
-from agentctx.ingest.sight import Sight, UnreadFile
+from agentctx.ingest.unread import UnreadCause, UnreadFile
 
 
 def unread(source: str, reason: str, *, is_new: bool = True) -> UnreadFile:
-    return UnreadFile(source, Sight.GONE, reason, ("1",), KnownFile(source), is_new=is_new)
+    return UnreadFile(source, UnreadCause.GONE, reason, ("1",), KnownFile(source), is_new=is_new)
 
 
 def test_the_document_has_counts_reasons_failures_and_states() -> None:

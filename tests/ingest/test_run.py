@@ -10,12 +10,12 @@ import pytest
 from agentctx.client.options import ListOptions
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.ingest.delivery import IngestTarget
-from agentctx.ingest.extract import Extracted, extract
+from agentctx.ingest.extract import ExtractedText, extract
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import Task, absolute, check, run_pass, wait_until_embedded
-from agentctx.ingest.sight import CHANGING, MissingPolicy
+from agentctx.ingest.run import IngestTask, absolute, check, run_pass, wait_until_embedded
+from agentctx.ingest.unread import CHANGING, MissingPolicy
 from agentctx.ingest.walk import WalkSelection
 from agentctx.wire import EntryView, ForgetReply, QueueReply, SaveRequest, SaveResult, StatusReply
 from tests.client.stub_daemon import queue_reply, status_reply
@@ -199,7 +199,7 @@ def test_one_file_that_fails_in_an_unforeseen_way_does_not_end_the_run(
     memory = Memory()
     ingested(memory, folder / "b.md")
 
-    def fail(path: PurePath, data: bytes, **_: object) -> Extracted:
+    def fail(path: PurePath, data: bytes, **_: object) -> ExtractedText:
         if path.name == "b.md":
             raise RecursionError("too deep")
         return extract(path, data)
@@ -391,8 +391,8 @@ def test_absolute_paths_without_dots_each_once(tmp_path: Path, monkeypatch: pyte
 )
 def test_invalid_arguments_are_refused_before_sending(target: IngestTarget, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        check(Task(("/a",), WalkSelection(), target))
-    check(Task(("/a",), WalkSelection(), IngestTarget("manuals", "default", Labels(tags=("t",)))))
+        check(IngestTask(("/a",), WalkSelection(), target))
+    check(IngestTask(("/a",), WalkSelection(), IngestTarget("manuals", "default", Labels(tags=("t",)))))
 
 
 def test_a_report_knows_whether_all_was_done() -> None:

@@ -9,9 +9,9 @@ from agentctx.ingest.ignore import MAX_BYTES
 from agentctx.ingest.names import MAX_SOURCE_CHARS
 from agentctx.ingest.walk import (
     TOO_LONG,
-    Excluded,
-    Found,
-    Unreadable,
+    ExcludedPath,
+    FoundFile,
+    UnreadablePath,
     WalkSelection,
     folder_identity,
     parse_size,
@@ -32,9 +32,9 @@ def seen(root: Path, scopes: list[str] | None = None, **selection: object) -> di
     wanted = None if scopes is None else [str(root / scope) for scope in scopes]
     for each in walk(str(root), WalkSelection(**selection), wanted):  # type: ignore[arg-type]  # keywords of a test
         match each:
-            case Found():
+            case FoundFile():
                 what = "found"
-            case Excluded(reason=what) | Unreadable(problem=what):
+            case ExcludedPath(reason=what) | UnreadablePath(problem=what):
                 pass
         outcome[os.path.relpath(each.path, root)] = what
     return outcome
@@ -49,7 +49,7 @@ def test_file_metadata_is_returned(tmp_path: Path) -> None:
     plant(tmp_path, "a", text="12345")
     os.utime(tmp_path / "a", ns=(1, 1_700_000_000_123_456_789))
     assert list(walk(str(tmp_path), WalkSelection())) == [
-        Found(f"{tmp_path}/a", 5, 1_700_000_000_123_456_789, folder=folder_identity(str(tmp_path)))
+        FoundFile(f"{tmp_path}/a", 5, 1_700_000_000_123_456_789, folder=folder_identity(str(tmp_path)))
     ]
 
 
@@ -114,7 +114,7 @@ def test_a_named_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "file").symlink_to(tmp_path / "a" / "real")
     assert seen(tmp_path / "folder") == {"real": "found"}
     (found,) = walk(str(tmp_path / "file"), WalkSelection())
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundFile)
     assert found.is_named
 
 
@@ -213,9 +213,9 @@ KEPT = ("n1.md", "n1.bak", "tmp.md", "4914", "#1.md", "n1.tmpl", "a~b", "n1.swp.
 def test_copies_that_editors_make_are_left_out_unless_they_are_asked_for(tmp_path: Path) -> None:
     plant(tmp_path, *OF_EDITORS, *OF_OTHERS, *KEPT)
     seen = list(walk(str(tmp_path), WalkSelection(hidden=True)))
-    assert sorted(Path(each.path).name for each in seen if isinstance(each, Found)) == sorted(KEPT)
-    assert {each.reason for each in seen if isinstance(each, Excluded)} == {"an editor's copy"}
+    assert sorted(Path(each.path).name for each in seen if isinstance(each, FoundFile)) == sorted(KEPT)
+    assert {each.reason for each in seen if isinstance(each, ExcludedPath)} == {"an editor's copy"}
     (named,) = walk(str(tmp_path / "n1.md~"), WalkSelection())
-    assert isinstance(named, Found)
+    assert isinstance(named, FoundFile)
     included = walk(str(tmp_path), WalkSelection(include=("*~",)))
-    assert [Path(each.path).name for each in included if isinstance(each, Found)] == ["n1.md~"]
+    assert [Path(each.path).name for each in included if isinstance(each, FoundFile)] == ["n1.md~"]

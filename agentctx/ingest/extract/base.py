@@ -12,7 +12,7 @@ from agentctx.wire import PlaceUnit
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedText:
     """The readable text of a file, ready to store: no NUL, no lone surrogates, never blank.
 
     `places` are pairs (offset in `text`, number), strictly ascending by offset, the first at offset 0.
@@ -70,5 +70,5 @@ class ExtractLimits:
 
 DEFAULT_LIMITS = ExtractLimits()
 
-Extractor = Callable[[bytes, ExtractLimits], Extracted]
+Extractor = Callable[[bytes, ExtractLimits], ExtractedText]
 """Turns the bytes of a file into text. Raises only `NotIngestible`, whatever the bytes are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.wire import PlaceUnit
 
 _FREE_CHARACTERS = 1_000_000
@@ -86,12 +86,12 @@ class TextBuilder:
         if text and self._length:
             self._add(text)
 
-    def finish(self, *, empty: str, notes: tuple[str, ...] = ()) -> Extracted:
+    def finish(self, *, empty: str, notes: tuple[str, ...] = ()) -> ExtractedText:
         """Return the text with its places. Raises `NotIngestible` with message `empty` if it is blank."""
         text = "".join(self._pieces)
         if not text or text.isspace():
             raise NotIngestible(ExtractRefusal.EMPTY, empty)
-        return Extracted(text, self._unit, tuple(self._places), notes)
+        return ExtractedText(text, self._unit, tuple(self._places), notes)
 
     def _add(self, text: str) -> None:
         self.budget.check_time()

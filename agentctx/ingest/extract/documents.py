@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentctx.ingest.extract.base import Extracted, ExtractLimits
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits
 from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
 from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.office_package import (
@@ -30,7 +30,7 @@ _MARGINS = frozenset({"sldNum", "dt", "ftr", "hdr"})
 """Page number, date, footer and header, the same on every slide."""
 
 
-def extract_word(data: bytes, limits: ExtractLimits) -> Extracted:
+def extract_word(data: bytes, limits: ExtractLimits) -> ExtractedText:
     """Extract headings with `#`, list items with `-`, tables as rows, text boxes where they are anchored.
 
     The program that shows a document decides where its pages end, so the unit is `line` and counts lines of
@@ -107,7 +107,7 @@ def _attribute(element: Element, name: str) -> str:
     return str(element.get(f"{namespace}}}{name}", ""))
 
 
-def extract_slides(data: bytes, limits: ExtractLimits) -> Extracted:
+def extract_slides(data: bytes, limits: ExtractLimits) -> ExtractedText:
     """Extract titles with `#`, then other texts and tables in order, then the notes; unit `slide`.
 
     Hidden slides count. Charts, diagrams and pictures are left out.

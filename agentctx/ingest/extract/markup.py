@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from agentctx.ingest.extract.base import Extracted, ExtractLimits
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits
 from agentctx.ingest.extract.blocks import BlockWriter
 from agentctx.ingest.extract.builder import Budget, TextBuilder
 from agentctx.ingest.extract.decode import decode
@@ -47,7 +47,7 @@ _LINES = frozenset({"dt", "dd", "option", "legend", "caption"})
 _LISTS = frozenset({"ul", "ol"})
 
 
-def extract_html(data: bytes, limits: ExtractLimits) -> Extracted:
+def extract_html(data: bytes, limits: ExtractLimits) -> ExtractedText:
     """Extract readable text: headings with `#`, lists, fenced <pre>, table rows, paragraphs.
 
     The byte order mark gives the charset; otherwise it is UTF-8 if the bytes are valid, or what <meta> says.

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TextBuilder, fence_around
 from agentctx.ingest.extract.decode import decode
 
 
-def extract_notebook(data: bytes, limits: ExtractLimits) -> Extracted:
+def extract_notebook(data: bytes, limits: ExtractLimits) -> ExtractedText:
     """Extract Markdown cells unchanged and code cells fenced; unit `cell`, counting every cell as editors do.
 
     Supports formats 3 and 4. Raw cells, outputs and attachments are left out.

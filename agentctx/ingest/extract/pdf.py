@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from agentctx.config.extras import install_hint
-from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TextBuilder, TimedBytes
 from agentctx.ingest.extract.documents_extra import documents_library
 
@@ -22,7 +22,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 logging.getLogger("pypdf").addHandler(logging.NullHandler())
 
 
-def extract_pdf(data: bytes, limits: ExtractLimits) -> Extracted:
+def extract_pdf(data: bytes, limits: ExtractLimits) -> ExtractedText:
     """Extract the text of the pages in order; unit `page`, counted from 1 whatever is printed on the page.
 
     Encrypted files are read if the empty password opens them.

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from agentctx.errors import InvalidInput
 from agentctx.ingest.extract.base import (
     DEFAULT_LIMITS,
-    Extracted,
+    ExtractedText,
     ExtractLimits,
     Extractor,
     ExtractRefusal,
@@ -53,7 +53,7 @@ _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]",
 
 def extract(
     path: PurePath, data: bytes, *, limits: ExtractLimits = DEFAULT_LIMITS, encoding: str | None = None
-) -> Extracted:
+) -> ExtractedText:
     """Extract the text from a file's bytes. The suffix of `path`, else the bytes, determine the format; the
     path is never opened. The text of HTML, notebook, Word, PowerPoint and Excel files is Markdown. `encoding`
     is that of text files, HTML and notebooks; None: it is detected.
@@ -108,14 +108,14 @@ def _by_content(data: bytes) -> Extractor | None:
     return extract_html if _HTML_START.match(data) else None
 
 
-def extract_plain(data: bytes, limits: ExtractLimits) -> Extracted:
+def extract_plain(data: bytes, limits: ExtractLimits) -> ExtractedText:
     """Return the decoded text unchanged, including its line breaks; see `decode`."""
     decoded = decode(data)
     text = decoded.text
     Budget(limits, len(data)).spend(len(text))
     if not text or text.isspace():
         raise NotIngestible(ExtractRefusal.EMPTY, "empty")
-    return Extracted(text, "line", ((0, 1),), decoded.notes)
+    return ExtractedText(text, "line", ((0, 1),), decoded.notes)
 
 
 _OF_TEXT: tuple[Extractor, ...] = (extract_plain, extract_html, extract_notebook)

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from agentctx.ingest.extract.base import Extracted, ExtractLimits
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits
 from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
 from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.office_package import checked_package
@@ -14,7 +14,7 @@ from agentctx.ingest.extract.office_package import checked_package
 _MIDNIGHT = dt.time()
 
 
-def extract_workbook(data: bytes, limits: ExtractLimits) -> Extracted:
+def extract_workbook(data: bytes, limits: ExtractLimits) -> ExtractedText:
     """Extract each sheet's name as a heading, then its rows as `| a | b |`; unit `sheet`.
 
     Dates are ISO 8601; a formula yields the value stored in the file. Rows without values and cells beyond

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from agentctx.ingest.extract import Extracted, ExtractLimits, ExtractRefusal, NotIngestible, extract
+from agentctx.ingest.extract import ExtractedText, ExtractLimits, ExtractRefusal, NotIngestible, extract
 from agentctx.storage.location import locate
 
 
-def assert_promises(extracted: Extracted) -> None:
+def assert_promises(extracted: ExtractedText) -> None:
     assert extracted.text.strip()
     assert "\0" not in extracted.text
     extracted.text.encode("utf-8")
@@ -21,7 +21,7 @@ def assert_promises(extracted: Extracted) -> None:
 
 def extracted_or_refused(
     name: str, data: bytes, limits: ExtractLimits | None = None
-) -> Extracted | ExtractRefusal:
+) -> ExtractedText | ExtractRefusal:
     """The outcome, its promises checked. Any other error fails the test."""
     try:
         extracted = extract(PurePath(name), data, limits=limits or ExtractLimits())
@@ -35,13 +35,13 @@ def text_of(name: str, data: bytes) -> str:
     return extracted(name, data).text
 
 
-def extracted(name: str, data: bytes) -> Extracted:
+def extracted(name: str, data: bytes) -> ExtractedText:
     outcome = extracted_or_refused(name, data)
-    assert isinstance(outcome, Extracted), outcome
+    assert isinstance(outcome, ExtractedText), outcome
     return outcome
 
 
-def number_of(word: str, extracted: Extracted) -> int:
+def number_of(word: str, extracted: ExtractedText) -> int:
     """The line, page or other number that a hit on `word` would name."""
     start = extracted.text.index(word)
     places = [list(place) for place in extracted.places]

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from agentctx.ingest.extract.base import Extracted, ExtractRefusal, NotIngestible
+from agentctx.ingest.extract.base import ExtractedText, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.registry import extract
 from tests.ingest.extract.test_registry import SAMPLES, path_of
@@ -35,7 +35,7 @@ def test_text_html_and_notebooks_need_no_library(monkeypatch: pytest.MonkeyPatch
     for library in ("pypdf", "docx", "pptx", "openpyxl", "lxml"):
         monkeypatch.setitem(sys.modules, library, None)
     for name in ("a.html", "a.ipynb", "a.txt"):
-        assert isinstance(extract(path_of(name), SAMPLES[name]()), Extracted)
+        assert isinstance(extract(path_of(name), SAMPLES[name]()), ExtractedText)
 
 
 @pytest.mark.parametrize(

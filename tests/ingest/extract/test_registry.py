@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, ExtractRefusal
 from agentctx.ingest.extract.registry import is_surely_binary, known_suffixes
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import extracted, extracted_or_refused, number_of
@@ -108,7 +108,7 @@ def damaged(data: st.DataObject, content: bytes) -> bytes:
 )
 def test_text_is_exact(name: str) -> None:
     text = "# One\r\n\r\ntwo,\t2 \N{ANCHOR}\n\n\n   three  \r\n"
-    assert extracted(name, text.encode()) == Extracted(text, "line", ((0, 1),))
+    assert extracted(name, text.encode()) == ExtractedText(text, "line", ((0, 1),))
 
 
 def test_line_numbers_match_the_file() -> None:

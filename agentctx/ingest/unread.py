@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agentctx.ingest.known import KnownFile
-from agentctx.ingest.walk import FolderIdentity, Found
+from agentctx.ingest.walk import FolderIdentity, FoundFile
 from agentctx.wire import FileSight
 
 GONE = "gone"
@@ -17,7 +17,7 @@ NOT_MOUNTED = "its disk is not mounted"
 EMPTY_FOLDER = "its folder is empty, as if a disk were not mounted"
 
 
-class Sight(StrEnum):
+class UnreadCause(StrEnum):
     """What was found where a known file should be."""
 
     UNSEEN = "unseen"
@@ -41,7 +41,7 @@ class UnreadFile:
     """A known file that was not read, and why."""
 
     source: str
-    sight: Sight
+    cause: UnreadCause
     reason: str
     ids: tuple[str, ...]
     known: KnownFile
@@ -52,16 +52,16 @@ class UnreadFile:
 
     def state(self, policy: MissingPolicy) -> FileSight:
         """Return the state of its entries; those to be removed are withdrawn until they are."""
-        is_kept = self.sight is Sight.UNSEEN or policy is MissingPolicy.KEEP
+        is_kept = self.cause is UnreadCause.UNSEEN or policy is MissingPolicy.KEEP
         return "stale" if is_kept else "withdrawn"
 
     def is_removed(self, policy: MissingPolicy) -> bool:
         """Whether its entries are erased: only what is surely gone or excluded, and only on request."""
-        return policy is MissingPolicy.REMOVE and self.sight in (Sight.GONE, Sight.EXCLUDED)
+        return policy is MissingPolicy.REMOVE and self.cause in (UnreadCause.GONE, UnreadCause.EXCLUDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class NearestFolder:
     """The nearest existing folder above a file that is not there. `modified`: nanoseconds since the epoch."""
 
     source: str
@@ -71,7 +71,7 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedFolders:
     """What the known files say about folders and devices, beside what is seen of them now."""
 
     devices: Mapping[int, AbstractSet[int]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Recorded:
     """The recorded inodes of each folder."""
 
 
-def recorded(known: Iterable[KnownFile], found: Mapping[str, Found]) -> Recorded:
+def recorded_folders(known: Iterable[KnownFile], found: Mapping[str, FoundFile]) -> RecordedFolders:
     """Collect what was recorded when the known files were read."""
     devices: dict[int, set[int]] = {}
     folders: dict[str, set[int]] = {}
@@ -92,17 +92,17 @@ def recorded(known: Iterable[KnownFile], found: Mapping[str, Found]) -> Recorded
         seen = found.get(file.source)
         if seen and seen.folder:
             devices.setdefault(device, set()).add(seen.folder[0])
-    return Recorded(devices, folders)
+    return RecordedFolders(devices, folders)
 
 
-def why_unseen(file: KnownFile, ground: Ground, facts: Recorded) -> str | None:
+def why_unseen(file: KnownFile, nearest: NearestFolder, facts: RecordedFolders) -> str | None:
     """Return why a file that is not there may exist on a disk that is not mounted; None if it is gone."""
     was = file.first.folder
-    if was is not None and not _is_same_device(was[0], ground.identity[0], facts.devices):
+    if was is not None and not _is_same_device(was[0], nearest.identity[0], facts.devices):
         return NOT_MOUNTED
-    inodes = facts.folders.get(ground.source)
-    is_another = ground.identity[1] not in inodes if inodes else was is None
-    return EMPTY_FOLDER if ground.is_empty and is_another else None
+    inodes = facts.folders.get(nearest.source)
+    is_another = nearest.identity[1] not in inodes if inodes else was is None
+    return EMPTY_FOLDER if nearest.is_empty and is_another else None
 
 
 def _is_same_device(was: int, now: int, devices: Mapping[int, AbstractSet[int]]) -> bool:
