@@ -28,7 +28,7 @@ from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
+from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 from agentctx.storage.upkeep import FileRepair
 from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.wire import CheckResult

@@ -88,7 +88,7 @@ def rank_the_pending_last() -> None:
 
 def leave_deleted_text() -> None:
     """Never remove deleted rows from the files."""
-    from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
+    from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 
     async def tidy(_: SqliteUpkeep) -> bool:
         return True
@@ -225,7 +225,7 @@ def empty_the_index_first() -> None:
     """Empty the keyword index before a rebuild, and never resume it."""
     from agentctx.storage.sqlite.search import word_index
     from agentctx.storage.sqlite.upkeep import word_rebuild
-    from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
+    from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 
     async def never(_: SqliteUpkeep) -> None:
         return None
@@ -287,7 +287,7 @@ def create_no_jobs_on_postgresql() -> None:
 
 def forget_idempotency_keys_on_postgresql() -> None:
     """Save again when a request is repeated."""
-    from agentctx_postgresql.entries.engine import PostgresqlEntries
+    from agentctx_postgresql.entries.entry_storage import PostgresqlEntries
 
     save = PostgresqlEntries.save
 

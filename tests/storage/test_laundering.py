@@ -16,7 +16,7 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
-from agentctx.storage.sqlite.trust import engine, quarantine
+from agentctx.storage.sqlite.trust import quarantine, trust_storage
 from agentctx.storage.versions import WriteOptions
 from agentctx.wire import Origin, Trust
 from agentctx_testing.drafts import draft as some_draft
@@ -150,9 +150,9 @@ class Chain:
         """Take an entry out of the indexes and back in."""
         entry_id = self.dice.choice([*self.most])
         quarantine.hold(self.conn, entry_id, screened=True, revocation=None, now=self.now)
-        engine.settle(self.conn, now=self.now, embed=False, limit=10)
+        trust_storage.settle(self.conn, now=self.now, embed=False, limit=10)
         quarantine.release(self.conn, entry_id)
-        engine.settle(self.conn, now=self.now, embed=False, limit=10)
+        trust_storage.settle(self.conn, now=self.now, embed=False, limit=10)
 
     def entry(self, entry_id: str) -> Entry:
         found = lookup.get(self.conn, entry_id, now=self.now)

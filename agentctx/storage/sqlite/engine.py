@@ -28,20 +28,20 @@ from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.entries.copying import SqliteCopying
-from agentctx.storage.sqlite.entries.engine import SqliteEntries
+from agentctx.storage.sqlite.entries.entry_storage import SqliteEntries
 from agentctx.storage.sqlite.entries.rows import CUE_BYTES
 from agentctx.storage.sqlite.offline import size_of
 from agentctx.storage.sqlite.queue.jobs import SqliteJobs
 from agentctx.storage.sqlite.search import fts
-from agentctx.storage.sqlite.search.engine import SqliteSearch
-from agentctx.storage.sqlite.trust.engine import SqliteTrust
+from agentctx.storage.sqlite.search.search_storage import SqliteSearch
+from agentctx.storage.sqlite.trust.trust_storage import SqliteTrust
 from agentctx.storage.sqlite.upkeep import bookkeeping
-from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
 from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
+from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.sqlite.vectors.engine import SqliteSpaces
 from agentctx.storage.sqlite.vectors.slots import SqliteSlots
+from agentctx.storage.sqlite.vectors.space_storage import SqliteSpaces
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB
 from agentctx.storage.upkeep import DamagedRows
 from agentctx.storage.versions import MAX_VERSIONS

@@ -18,21 +18,21 @@ from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.times import Clock, wall_clock
 from agentctx.wire.wording import counted
 from agentctx_postgresql import installation, migrate
-from agentctx_postgresql.audit.engine import PostgresqlAudit
+from agentctx_postgresql.audit.chains import PostgresqlAudit
 from agentctx_postgresql.audit.injections import PostgresqlInjections
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, reads
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.entries.copying import PostgresqlCopying
-from agentctx_postgresql.entries.engine import PostgresqlEntries
+from agentctx_postgresql.entries.entry_storage import PostgresqlEntries
 from agentctx_postgresql.presence import Presence
 from agentctx_postgresql.queue.jobs import PostgresqlJobs
-from agentctx_postgresql.search.engine import PostgresqlSearch
-from agentctx_postgresql.trust.engine import PostgresqlTrust
-from agentctx_postgresql.upkeep.engine import PostgresqlUpkeep
+from agentctx_postgresql.search.search import PostgresqlSearch
+from agentctx_postgresql.trust.trust_storage import PostgresqlTrust
 from agentctx_postgresql.upkeep.proofs import PostgresqlProofs
 from agentctx_postgresql.upkeep.scrub import PostgresqlScrub
-from agentctx_postgresql.vectors.engine import PostgresqlSpaces
+from agentctx_postgresql.upkeep.upkeep_storage import PostgresqlUpkeep
 from agentctx_postgresql.vectors.nearest_index import PostgresqlSlots
+from agentctx_postgresql.vectors.spaces import PostgresqlSpaces
 
 LOOK_TIMEOUT_S: Final = 20.0
 # A role without pg_monitor sees that a standby is connected, but not its state.

@@ -20,7 +20,7 @@ from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
 from agentctx.storage.file.driver import hardening
 from agentctx.storage.search import Filter
-from agentctx.storage.sqlite.search.engine import SqliteSearch
+from agentctx.storage.sqlite.search.search_storage import SqliteSearch
 from agentctx.text.chunking.base import PositionAwareChunk
 from agentctx_testing.drafts import ManualClock
 from tests.running_core import embedded, running_core, save, sqlite_of

@@ -10,9 +10,14 @@ from typing import Final, NamedTuple, TypeAlias
 import asyncpg
 
 from agentctx.errors import AgentctxError
-from agentctx.storage.records import Saved
+from agentctx.storage.ids import new_id
+from agentctx.storage.records import Draft, Saved
+from agentctx.storage.versions import Times, WriteOptions
 from agentctx_postgresql import driver
-from agentctx_postgresql.entries.creations import Creation
+from agentctx_postgresql.audit.chain_set import OwnChains
+from agentctx_postgresql.driver import Connection
+from agentctx_postgresql.entries import idempotency, new_versions
+from agentctx_postgresql.entries.new_versions import NewVersion
 
 CONCURRENT_GROUPS: Final = 2
 """While the server writes one group, the daemon prepares the words and chunks of the other."""
@@ -20,6 +25,14 @@ MIN_SHARE: Final = 8
 """A group takes half of the saves in progress, so that the other group can take the rest; at least this many
 if they are there, because every group costs a transaction."""
 MAX_MEMBERS: Final = 64
+
+
+class Creation(NamedTuple):
+    """A save of a new entry."""
+
+    draft: Draft
+    options: WriteOptions
+
 
 Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[Saved | None]]]
 
@@ -107,3 +120,37 @@ def _is_member_error(error: Exception) -> bool:
         return True
     cause = error.__cause__
     return isinstance(cause, asyncpg.PostgresError) and not driver.is_lost(cause)
+
+
+def is_creation(draft: Draft, if_version: int | None) -> bool:
+    """Return whether a save creates a new entry, whatever is stored, and writes only rows of its own."""
+    is_alone = draft.key is None and not draft.derived_from
+    return is_alone and not draft.flags and not draft.is_held and not if_version
+
+
+async def write(conn: Connection, new: Sequence[NewVersion], chains: OwnChains) -> Sequence[Saved | None]:
+    """Write the entries in one statement; return the outcomes, all None if an Idempotency-Key is in use.
+
+    A lost reply leaves it open whether they were written; `new_versions.find_group` finds them.
+    """
+    try:
+        return await new_versions.insert_group(conn, new, chains)
+    except asyncpg.UniqueViolationError as error:
+        if error.constraint_name != idempotency.CONSTRAINT:
+            raise
+    # The key may be in use by this very group, written by a statement whose reply was lost.
+    return await new_versions.find_group(conn, new) or [None] * len(new)
+
+
+def build(creations: Sequence[Creation]) -> list[NewVersion]:
+    """Build the entries to write, with new ids. Takes 0.3 ms per short text."""
+    return [
+        new_versions.build(
+            each.draft,
+            new_id(each.options.now, each.draft.namespace),
+            1,
+            times=Times(each.options.now, each.options.now, each.options.now),
+            options=each.options,
+        )
+        for each in creations
+    ]

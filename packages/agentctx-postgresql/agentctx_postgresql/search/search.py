@@ -1,20 +1,39 @@
-"""Read the current text of chunks and neighbouring turns, and sample chunks."""
+"""Keyword and vector search, the current text of the hits with the turns around them, and samples."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import is_chunk
 from agentctx.storage.faults import Faults
 from agentctx.storage.location import locate
-from agentctx.storage.search import ChunksWithTurns, Filter, ResolvedChunk, SampledChunk
+from agentctx.storage.search import (
+    ChunksWithTurns,
+    Distances,
+    Filter,
+    Nearest,
+    NearestChunk,
+    ResolvedChunk,
+    SampledChunk,
+    Steps,
+    Texts,
+    Turns,
+    WithTurns,
+    WordResults,
+)
 from agentctx.storage.vectors import Vectors
+from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries.rows import SELECT_CHUNKS, entry_of, verified
-from agentctx_postgresql.search import turns, vector_search
+from agentctx_postgresql.search import keyword_search, vector_search
 from agentctx_postgresql.search.filters import Parameters, entry_condition
+from agentctx_postgresql.search.term_counts import CommonTerms
+from agentctx_postgresql.vectors.nearest_index import CompleteIndexes
+
+T = TypeVar("T")
 
 # Of `total` chunks in order, take the one at `total * number / limit` for each number below the limit.
 _SAMPLE: Final = """SELECT c.id, e.id AS entry, e.namespace, e.content, e.header, c.start_at, c.end_at, c.hash
@@ -62,7 +81,7 @@ async def resolve_with_turns(
 
     Two statements: a turn that is deleted between them is in `turns`, but not in `texts`.
     """
-    around = await turns.around(conn, chunks, wanted, now=now)
+    around = await _turns_around(conn, chunks, wanted, now=now)
     beside = {chunk for row in around.values() for chunk in row.values()}.difference(chunks)
     rows = await _rows(conn, [*chunks, *beside], wanted, query if beside else None, space=space, now=now)
     distances = {row["chunk"]: row["distance"] for row in rows if row["chunk"] in beside}
@@ -123,3 +142,131 @@ def _sound_text(row: Any) -> str | None:
     start, end = row["start_at"], row["end_at"]
     is_sound = is_chunk(row["content"], start, end, header=row["header"], digest=row["hash"])
     return row["content"][start:end] if is_sound else None
+
+
+REACH = 2
+"""Number of turns in each direction."""
+TURNS_OF = "observation"
+"""The collection whose sessions are conversations."""
+
+_TURN = "(SELECT min(id) FROM chunks WHERE entry = {seq} AND cue = 0 HAVING count(*) = 1)"
+_SIDE = """ARRAY(SELECT {turn} FROM entries e WHERE e.session <> '' AND e.namespace = here.namespace
+      AND e.collection = here.collection AND e.session = here.session
+      AND (e.created, e.seq) {comparison} (here.created, here.seq) AND {condition}
+    ORDER BY e.created {order}, e.seq {order} LIMIT {reach})"""
+_SAID_AROUND = """SELECT chunks.id, {turn}, {before}, {after}
+    FROM chunks JOIN entries here ON here.seq = chunks.entry
+    WHERE chunks.id = ANY({chunks}) AND here.live AND here.session <> '' AND here.collection = {turns_of}"""
+
+
+class _TurnRow(NamedTuple):
+    """The chunk of an entry, and those of the entries said before and after it, nearest first.
+
+    None stands for an entry with several chunks.
+    """
+
+    turn: int | None
+    before: list[int | None]
+    after: list[int | None]
+
+
+async def _turns_around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
+    """Return the chunks next to those in a conversation that are within the filter.
+
+    An entry with several chunks provides its own context, so it does not count as a turn.
+    """
+    beside = {chunk: _beside(row) for chunk, row in (await _rows_around(conn, chunks, wanted, now)).items()}
+    # A session with only one or two entries has notes, not a conversation.
+    return {chunk: others for chunk, others in beside.items() if len(others) > 1}
+
+
+def _beside(row: _TurnRow) -> dict[int, int]:
+    if row.turn is None:
+        return {}
+    before = {-at: turn for at, turn in enumerate(row.before, 1)}
+    after = dict(enumerate(row.after, 1))
+    return {at: turn for at, turn in sorted((before | after).items()) if turn is not None}
+
+
+async def _rows_around(
+    conn: Connection, chunks: Sequence[int], wanted: Filter, now: int
+) -> dict[int, _TurnRow]:
+    """Return the turns around each chunk's entry, if it was said in a session."""
+    parameters = Parameters()
+    condition = entry_condition(wanted, parameters, now=now)
+    side = partial(_SIDE.format, turn=_TURN.format(seq="e.seq"), condition=condition, reach=REACH)
+    sql = _SAID_AROUND.format(
+        turn=_TURN.format(seq="here.seq"),
+        before=side(comparison="<", order="DESC"),
+        after=side(comparison=">", order="ASC"),
+        chunks=parameters.add(list(chunks)),
+        turns_of=parameters.add(TURNS_OF),
+    )
+    return {chunk: _TurnRow(*row) for chunk, *row in await conn.fetch(sql, *parameters)}
+
+
+async def follow(
+    conn: Connection,
+    begin: Callable[[], Steps[T]],
+    space: int | None,
+    *,
+    now: int,
+    faults: Faults,
+    indexes: CompleteIndexes,
+) -> T:
+    """Return the result of the steps. Each read sees what was committed before it."""
+    reads: dict[type, Callable[..., Awaitable[Any]]] = {
+        Texts: partial(resolve, conn, now=now, faults=faults),
+        WithTurns: partial(resolve_with_turns, conn, space=space, now=now, faults=faults),
+    }
+    if space is not None:
+        reads[Nearest] = partial(vector_search.by_vector, conn, indexes, space, now=now)
+        reads[Distances] = partial(vector_search.distances, conn, space)
+    steps, answer = begin(), None
+    while True:
+        try:
+            read = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        answer = await reads[type(read)](*read)
+
+
+class PostgresqlSearch(PostgresqlPart):
+    """`SearchStorage` on a PostgreSQL server."""
+
+    def __init__(self, connections: PostgresqlConnections) -> None:
+        super().__init__(connections)
+        self._common = CommonTerms()
+        self._indexes = CompleteIndexes()
+
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
+        now, common = self.db.clock(), self._common
+        return await self.db.query(
+            lambda conn: keyword_search.by_words(conn, common, question, wanted, limit, now=now)
+        )
+
+    async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
+        now, indexes = self.db.clock(), self._indexes
+        return await self.db.query(
+            lambda conn: vector_search.by_vector(conn, indexes, space, query, wanted, limit, now=now)
+        )
+
+    async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
+        now, faults = self.db.clock(), self.db.faults
+        return await self.db.query(lambda conn: resolve(conn, chunks, wanted, now=now, faults=faults))
+
+    async def follow(self, begin: Callable[[], Steps[T]], space: int | None) -> T:
+        now, faults, indexes = self.db.clock(), self.db.faults, self._indexes
+        return await self.db.query(
+            lambda conn: follow(conn, begin, space, now=now, faults=faults, indexes=indexes)
+        )
+
+    distances = queries(vector_search.distances)
+    count_entries = queries(count_entries)
+    sample_chunks = queries(sample)
+
+    @property
+    def words_shortfall(self) -> str | None:
+        """Always None, because words are rows of a table and change together with their chunk."""
+        return None

@@ -39,7 +39,7 @@ async def test_a_rewrite_removes_deleted_text_immediately_or_says_why_not(
     tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
-    monkeypatch.setattr("agentctx.storage.sqlite.upkeep.engine.REWRITE_WAIT_S", 0)
+    monkeypatch.setattr("agentctx.storage.sqlite.upkeep.upkeep_storage.REWRITE_WAIT_S", 0)
     saved = await storage.entries.save(keyless("the passphrase is xylophone"), embed=False)
     with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as reader:
         reader.execute("BEGIN")

@@ -15,7 +15,7 @@ from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.records import Draft, Saved, Space
 from agentctx.storage.search import Distances, Filter, NearestChunk, Steps
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.search.engine import SqliteSearch
+from agentctx.storage.sqlite.search.search_storage import SqliteSearch
 from agentctx.storage.sqlite.vectors import vector_copies
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes

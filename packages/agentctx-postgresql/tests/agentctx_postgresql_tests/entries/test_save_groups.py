@@ -12,12 +12,11 @@ import pytest
 from agentctx.errors import StorageFailed
 from agentctx.storage.records import Change, IdempotencyKey, Saved
 from agentctx.storage.versions import WriteOptions
-from agentctx_postgresql.audit import engine
+from agentctx_postgresql.audit import chains
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.engine import PostgresqlStorage
-from agentctx_postgresql.entries import creations
-from agentctx_postgresql.entries.creations import Creation
-from agentctx_postgresql.entries.save_groups import MIN_SHARE, SaveGroups, group_size
+from agentctx_postgresql.entries import save_groups
+from agentctx_postgresql.entries.save_groups import MIN_SHARE, Creation, SaveGroups, group_size
 from agentctx_testing.drafts import FINGERPRINT, keyless, vector
 
 WAIT_S = 60
@@ -137,7 +136,7 @@ async def test_a_group_whose_reply_is_lost_is_saved_once(
     storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch, was_committed: bool
 ) -> None:
     await storage.spaces.open(FINGERPRINT)
-    write = creations.write
+    write = save_groups.write
     written: list[Sequence[Saved | None]] = []
 
     async def lose_the_first_reply(conn: Connection, **kwargs: Any) -> Sequence[Saved | None]:
@@ -148,7 +147,7 @@ async def test_a_group_whose_reply_is_lost_is_saved_once(
             raise asyncpg.ConnectionDoesNotExistError
         return written[-1]
 
-    monkeypatch.setattr(creations, "write", lose_the_first_reply)
+    monkeypatch.setattr(save_groups, "write", lose_the_first_reply)
     keys = [IdempotencyKey(1000, key, b"digest") for key in "ab"]
     saved = await asyncio.gather(
         *(storage.entries.save(keyless("text"), embed=True, idempotency=key) for key in keys),
@@ -165,7 +164,7 @@ async def test_a_chain_that_another_process_continued_is_read_again(
     storage: PostgresqlStorage, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after copying the file with the daemon's id to another machine."""
-    monkeypatch.setattr(engine, "MIN_PRUNED", 1)
+    monkeypatch.setattr(chains, "MIN_PRUNED", 1)
     other = await PostgresqlStorage.open(Server(url=database), daemon=storage.db.daemon)
     try:
         for each in (storage, other, other, other):

@@ -1,19 +1,65 @@
-"""Searches by words and by vectors, and the present texts of the hits."""
+"""Searches by words and by vectors: all reads of a question, decided on between them, in one snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.search import Filter, NearestChunk, ResolvedChunk, Steps, WordResults
+from agentctx.storage.faults import Faults
+from agentctx.storage.file.driver import Connection
+from agentctx.storage.search import (
+    Distances,
+    Filter,
+    Nearest,
+    NearestChunk,
+    ResolvedChunk,
+    Steps,
+    Texts,
+    WithTurns,
+    WordResults,
+)
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
-from agentctx.storage.sqlite.search import search, steps
+from agentctx.storage.sqlite.search import search
 from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
+from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
+from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
 from agentctx.storage.vectors import Vectors
 
 T = TypeVar("T")
+
+
+def follow(
+    conn: Connection,
+    begin: Callable[[], Steps[T]],
+    space: int | None,
+    *,
+    now: int,
+    faults: Faults,
+    copies: VectorCopies,
+    verified: VerifiedVectors | None,
+) -> T:
+    """Return the result of the steps. `verified` measures the vectors of the space."""
+    reads: dict[type, Callable[..., Any]] = {Texts: partial(search.resolve, conn, now=now, faults=faults)}
+    measure = None
+    if space is not None and verified is not None:
+        measure = reads[Distances] = partial(
+            search.rounded_distances, conn, space, faults=faults, copies=copies, verified=verified
+        )
+        reads[Nearest] = partial(
+            search.by_vector, conn, space, now=now, faults=faults, copies=copies, verified=verified
+        )
+    reads[WithTurns] = partial(search.resolve_with_turns, conn, measure=measure, now=now, faults=faults)
+    steps, answer = begin(), None
+    while True:
+        try:
+            read = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        answer = reads[type(read)](*read)
 
 
 class SqliteSearch(SqlitePart):
@@ -68,7 +114,7 @@ class SqliteSearch(SqlitePart):
 
     async def follow(self, begin: Callable[[], Steps[T]], space: int | None) -> T:
         result = await self.db.read(
-            steps.follow,
+            follow,
             begin=begin,
             space=space,
             now=self.db.clock(),

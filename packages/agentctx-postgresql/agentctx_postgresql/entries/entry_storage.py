@@ -14,11 +14,10 @@ from agentctx.storage.search import Filter
 from agentctx.storage.versions import WriteOptions, is_expired
 from agentctx_postgresql import locks
 from agentctx_postgresql.audit.chain_set import OwnChains
-from agentctx_postgresql.audit.engine import PostgresqlAudit
+from agentctx_postgresql.audit.chains import PostgresqlAudit
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, Work, queries
-from agentctx_postgresql.entries import creations, lookup, new_versions, saving, transfer
-from agentctx_postgresql.entries.creations import Creation
-from agentctx_postgresql.entries.save_groups import SaveGroups
+from agentctx_postgresql.entries import lookup, new_versions, save_groups, saving, transfer
+from agentctx_postgresql.entries.save_groups import Creation, SaveGroups
 from agentctx_postgresql.erasures import discard_old
 from agentctx_postgresql.search import terms
 
@@ -58,7 +57,7 @@ class PostgresqlEntries(PostgresqlPart):
         revision: Revision | None = None,
     ) -> Saved:
         options = self._options(SAVE, draft.principal, embed, idempotency)
-        if creations.is_creation(draft, if_version):
+        if save_groups.is_creation(draft, if_version):
             saved = await self.groups.save(Creation(draft, options))
             if saved is not None:
                 return saved
@@ -170,8 +169,8 @@ class PostgresqlEntries(PostgresqlPart):
 
     async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE
-        new = creations.build(group) if is_short else await asyncio.to_thread(creations.build, group)
-        write = partial(creations.write, new=new, chains=self._chains)
+        new = save_groups.build(group) if is_short else await asyncio.to_thread(save_groups.build, group)
+        write = partial(save_groups.write, new=new, chains=self._chains)
         return await self.db.write_statement(write, partial(new_versions.find_group, new=new))
 
     async def _write(self, save: Work[Saved], *, begin: str = locks.BEGIN_SHARING_SPACES) -> Saved:

@@ -1,16 +1,21 @@
-"""Provenance and quarantine: assigns functions to connections."""
+"""Provenance and quarantine, and entries whose file could not be seen or says something else.
+
+A withdrawn entry is held back like one in quarantine: it keeps its versions, and returns with them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from agentctx.errors import NotFound, StorageCorrupt
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, reads, writes
 from agentctx.storage.sqlite.entries import chunks, lookup, saving
-from agentctx.storage.sqlite.trust import file_states, provenance, quarantine, revocation
+from agentctx.storage.sqlite.trust import provenance, quarantine, revocation
 from agentctx.storage.sqlite.upkeep import repair
 from agentctx.storage.trust import Revoked, Settled, Source
 from agentctx.wire import FileMark
@@ -63,6 +68,61 @@ def _put_back(conn: Connection, entry_id: str, *, now: int, embed: bool) -> Sequ
     return repair.rechunk(conn, *found, now=now, embed=embed)
 
 
+_OF_NAMESPACE: Final = """SELECT e.id,
+      json_valid(e.attributes) AND json_extract(e.attributes, '$.file') IS NOT NULL
+    FROM json_each(?) AS wanted CROSS JOIN entries e ON e.id = wanted.value AND e.live = 1
+    WHERE e.namespace = ?"""
+_MARK: Final = """INSERT INTO file_states (entry, state, reason, since) VALUES (?, ?, ?, ?)
+    ON CONFLICT (entry) DO UPDATE SET
+      since = CASE state WHEN excluded.state THEN since ELSE excluded.since END,
+      state = excluded.state, reason = excluded.reason"""
+_EXPIRED: Final = """SELECT file_states.entry, e.seq FROM file_states
+    LEFT JOIN entries e ON e.id = file_states.entry AND e.live = 1
+    LEFT JOIN quarantine ON quarantine.entry = file_states.entry
+    WHERE e.seq IS NULL OR file_states.state = 'withdrawn' AND file_states.since < ?
+      AND quarantine.revocation IS NULL LIMIT ?"""
+
+
+def _mark_files(
+    conn: Connection, namespace: str, marks: Sequence[FileMark], *, now: int
+) -> tuple[int, list[str]]:
+    """Mark the entries; return how many exist, and the withdrawn ones."""
+    count = 0
+    withdrawn: list[str] = []
+    for each in marks:
+        found = conn.execute(_OF_NAMESPACE, (json.dumps(each.entries), namespace)).fetchall()
+        for entry_id, has_file in found:
+            if each.state != "present" and not has_file:
+                continue
+            count += 1
+            _mark_one(conn, entry_id, each, now=now)
+            if each.state == "withdrawn":
+                withdrawn.append(entry_id)
+    return count, withdrawn
+
+
+def _expire_withdrawn(conn: Connection, *, before: int, limit: int, now: int) -> list[str]:
+    """Erase entries withdrawn before a time, and remove the states of erased ones; return all their ids."""
+    rows = conn.execute(_EXPIRED, (before, limit)).fetchall()
+    for entry_id, seq in rows:
+        if seq is not None:
+            saving.expire(conn, seq, entry_id, now=now)
+        conn.execute("DELETE FROM file_states WHERE entry = ?", (entry_id,))
+        quarantine.give_back(conn, entry_id)
+    return [entry_id for entry_id, _ in rows]
+
+
+def _mark_one(conn: Connection, entry_id: str, wanted: FileMark, *, now: int) -> None:
+    if wanted.state == "present":
+        conn.execute("DELETE FROM file_states WHERE entry = ?", (entry_id,))
+    else:
+        conn.execute(_MARK, (entry_id, wanted.state, wanted.reason, now))
+    if wanted.state == "withdrawn":
+        quarantine.hold(conn, entry_id, outdated=True, now=now)
+    else:
+        quarantine.give_back(conn, entry_id)
+
+
 class SqliteTrust(SqlitePart):
     """`TrustStorage` on the SQLite file."""
 
@@ -84,14 +144,14 @@ class SqliteTrust(SqlitePart):
         return revoked
 
     async def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> int:
-        mark = partial(file_states.mark, namespace=namespace, marks=marks, now=self.db.clock())
+        mark = partial(_mark_files, namespace=namespace, marks=marks, now=self.db.clock())
         marked, withdrawn = await self.db.writer.run(mark)
         if withdrawn:
             self.db.tidying.note_quarantined(withdrawn)
         return marked
 
     async def expire_withdrawn(self, *, before: int, limit: int = 50) -> int:
-        expire = partial(file_states.expire, before=before, limit=limit, now=self.db.clock())
+        expire = partial(_expire_withdrawn, before=before, limit=limit, now=self.db.clock())
         erased = await self.db.writer.run(expire, uses_reserve=True)
         if erased:
             self.db.tidying.note_deletion(erased)
