@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from agentctx import wire
+from agentctx.embedding.fair_queue import yield_admission
 from agentctx.embedding.queue.lanes import Lanes
-from agentctx.embedding.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import normalised
 from agentctx.service import audit_notes as notes
@@ -226,7 +226,7 @@ class Entries:
             return reply
         if saved.jobs:
             lane = self.lanes.leading  # a save does not wait for a space being built
-            async with yield_turn():
+            async with yield_admission():
                 await lane.queue.wait_settled(
                     [job.id for job in saved.jobs if job.space == lane.space], WAIT_TIMEOUT_S
                 )

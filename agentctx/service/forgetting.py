@@ -17,7 +17,7 @@ import structlog
 
 from agentctx import wire
 from agentctx.config.schema import BackupSettings
-from agentctx.embedding.turns import yield_turn
+from agentctx.embedding.fair_queue import yield_admission
 from agentctx.errors import AgentctxError, NotFound
 from agentctx.service import audit_notes as notes
 from agentctx.service import guard_rules as rules
@@ -102,7 +102,7 @@ class ForgetService:
             await self.storage.audit.add(
                 [Event(kind=FORGET, principal=peer.uid, namespace=namespace, detail=detail)]
             )
-            async with yield_turn():
+            async with yield_admission():
                 await self._forget_in_steps(namespace, count, until=first_id(self.storage.clock() + 1))
         return wire.ForgetAllReply(
             namespace=namespace, entries=count, dry_run=dry_run, **await self._elsewhere()

@@ -43,8 +43,8 @@ class Operation:
         return method
 
     @property
-    def takes_turn(self) -> bool:
-        """Whether a call waits for its turn (`access.turns`)."""
+    def is_scheduled(self) -> bool:
+        """Whether a call waits until `embedding.fair_queue` admits it."""
         return self.policy != DAEMON
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from agentctx.config.extras import install_hint
+from agentctx.embedding.fair_queue import yield_admission
 from agentctx.embedding.providers.base import (
     ProviderLimits,
     check_reply,
@@ -22,7 +23,6 @@ from agentctx.embedding.providers.base import (
     require_unicode,
 )
 from agentctx.embedding.providers.remote.refusals import requested_pause_s
-from agentctx.embedding.turns import yield_turn
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
 from agentctx.storage.vectors import Vectors
 
@@ -110,7 +110,7 @@ class OpenAIEmbedder:
         if self._asked_dimensions is not None:
             options["dimensions"] = self._asked_dimensions
         try:
-            async with yield_turn():
+            async with yield_admission():
                 reply = await self._client.embeddings.create(
                     model=self._model, input=[text or _BLANK for text in texts], **options
                 )

@@ -12,9 +12,9 @@ from typing import Any, Protocol, cast
 
 from agentctx.config.extras import install_hint
 from agentctx.config.outgoing import open_client, tls_problem
+from agentctx.embedding.fair_queue import yield_admission
 from agentctx.embedding.providers.remote.refusals import requested_pause_s
 from agentctx.embedding.rerankers.base import best_first, result_count
-from agentctx.embedding.turns import yield_turn
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.text.chunking.base import PositionAwareChunk
 
@@ -138,7 +138,7 @@ class CohereReranker:
         # Requests all scores, without `top_n`, so that Cohere does not choose which of two equal ones to
         # drop.
         try:
-            async with yield_turn():
+            async with yield_admission():
                 reply = await self._call(model=self.model, query=query, documents=documents)
             results = [(item.index, float(item.relevance_score)) for item in reply.results]
         except Exception as error:  # a client passed in may raise anything

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from agentctx.config.embedding import EmbeddingSettings
+from agentctx.embedding.fair_queue import yield_admission
 from agentctx.embedding.providers.base import (
     ProviderLimits,
     check_reply,
@@ -20,7 +21,6 @@ from agentctx.embedding.providers.prices import estimate_tokens
 from agentctx.embedding.providers.remote.http import Address, HttpClient
 from agentctx.embedding.providers.remote.wire_format import OpenAIFormat
 from agentctx.embedding.providers.spending import Spending
-from agentctx.embedding.turns import yield_turn
 from agentctx.storage.vectors import Vectors
 
 BATCH_LANES: Final = 4
@@ -121,7 +121,7 @@ class RemoteProvider:
 
     async def _ask(self, texts: Sequence[str], *, is_question: bool = False) -> Vectors:
         tokens = sum(estimate_tokens(len(text.encode())) for text in texts)
-        async with yield_turn():
+        async with yield_admission():
             await (self._pace.questions if is_question else self._pace.documents).turn(tokens)
             with self._spending.call(tokens) as charge:
                 reply = await self._http.post(

@@ -1,10 +1,10 @@
 """Schedules requests fairly when there are more than can be processed at once.
 
-The next turn goes to the user with the fewest running requests, and within that user to the process with the
-fewest; ties go to the one served least recently. While several users ask, each runs at most `SHARE` requests
-at once, and rests after each as long as it took if more of its requests wait, because turns count requests,
-not what each costs. So a greedy client gets only the capacity that the others leave, and its own requests
-wait for each other; a user who asks one question after the other never rests.
+The next request is one of the user with the fewest running requests, and within that user of the process
+with the fewest; ties go to the one served least recently. While several users ask, each runs at most `SHARE`
+requests at once, and rests after each as long as it took if more of its requests wait, because the share
+counts requests, not what each costs. So a greedy client gets only the capacity that the others leave, and its
+own requests wait for each other; a user who asks one question after the other never rests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TICK_S: Final = 0.001
 class _Share:
     at_work: int = 0
     served: int = 0
-    """Sequence number of its last turn."""
+    """Sequence number of its last admission."""
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -60,14 +60,14 @@ class FairQueue(Generic[W]):
 
     def __init__(self) -> None:
         self._users: dict[int, _User[W]] = {}
-        self._turns = 0
+        self._admissions = 0
         self._asked: dict[int, float] = {}
         """When each user last asked, for users seen within `ACTIVE_S`."""
         self._rests: dict[int, float] = {}
         """Until when each user rests."""
 
     def may_begin(self, uid: int, now: float) -> bool:
-        """Note that a user asks at the time `now`, in seconds, and return whether its share allows a turn."""
+        """Note that a user asks at the time `now`, in seconds, and return whether its share allows it."""
         self._asked[uid] = now
         return self._is_within_share(uid, self._share(now), now)
 
@@ -92,7 +92,7 @@ class FairQueue(Generic[W]):
         user.waiting += 1
 
     def leave(self, uid: int, pid: int, waiter: W) -> bool:
-        """Stop waiting. Return False if the waiter already has its turn, which the caller must then end."""
+        """Stop waiting. Return False if the waiter is already admitted, so that the caller must end it."""
         user = self._users[uid]
         process = user.processes[pid]
         if waiter not in process.waiting:
@@ -103,7 +103,7 @@ class FairQueue(Generic[W]):
         return True
 
     def next(self, now: float = 0.0) -> W | None:
-        """Give the next turn to a waiter and return that waiter, or None if nobody may have one."""
+        """Admit the next waiter and return it, or None if nobody may begin."""
         share = self._share(now)
         users = [
             user
@@ -119,12 +119,12 @@ class FairQueue(Generic[W]):
         return process.waiting.popleft()
 
     def begin(self, uid: int, pid: int) -> None:
-        """Take a turn without waiting."""
+        """Admit a request without waiting."""
         user = self._users.setdefault(uid, _User())
         self._begin(user, user.processes.setdefault(pid, _Process()))
 
     def end(self, uid: int, pid: int, *, began: float = 0.0, now: float = 0.0) -> None:
-        """End a turn; its user rests for as long as it took if more of its requests wait."""
+        """End a request; its user rests for as long as it took if more of its requests wait."""
         user = self._users[uid]
         if user.waiting:
             self._rests[uid] = max(self._rests.get(uid, now), 2 * now - began)
@@ -133,10 +133,10 @@ class FairQueue(Generic[W]):
         self._tidy(uid, pid)
 
     def _begin(self, user: _User[W], process: _Process[W]) -> None:
-        self._turns += 1
+        self._admissions += 1
         for share in (user, process):
             share.at_work += 1
-            share.served = self._turns
+            share.served = self._admissions
 
     def _tidy(self, uid: int, pid: int) -> None:
         """Remove users and processes without waiting or running requests."""
@@ -155,7 +155,7 @@ def _first(shares: Iterable[S]) -> S:
     return min(shares, key=lambda share: share.rank)
 
 
-class Turns:
+class RequestScheduler:
     """Limits running requests to `at_once`, with a fair queue for the rest. `clock` is in seconds."""
 
     def __init__(self, at_once: int = MAX_CONCURRENT, clock: Callable[[], float] = time.monotonic) -> None:
@@ -163,36 +163,36 @@ class Turns:
         self._clock = clock
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
 
-    def turn(self, uid: int, pid: int) -> _Turn:
-        """Return a context in which to wait for a turn and hold it, except during `yield_turn`."""
-        return _Turn(self, uid, pid)
+    def admit(self, uid: int, pid: int) -> _Admission:
+        """Return a context that waits for admission and holds it, except during `yield_admission`."""
+        return _Admission(self, uid, pid)
 
     def is_free(self, uid: int) -> bool:
-        """Return whether a user can have a turn without waiting."""
+        """Return whether a request of a user is admitted without waiting."""
         return self._queue.may_begin(uid, self._clock()) and self._free > 0
 
-    async def take(self, uid: int, pid: int) -> None:
-        """Wait for a turn, which the caller must give back."""
+    async def acquire(self, uid: int, pid: int) -> None:
+        """Wait for admission, which the caller must release."""
         if self.is_free(uid):
-            self.take_at_once(uid, pid)
+            self.acquire_now(uid, pid)
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._queue.wait(uid, pid, turn)
+        admitted = asyncio.get_running_loop().create_future()
+        self._queue.wait(uid, pid, admitted)
         self._pass_on()  # which sets the end of a rest
         try:
-            await turn
+            await admitted
         except asyncio.CancelledError:
-            if not self._queue.leave(uid, pid, turn):
-                self.give_back(uid, pid)
+            if not self._queue.leave(uid, pid, admitted):
+                self.release(uid, pid)
             raise
 
-    def take_at_once(self, uid: int, pid: int) -> None:
-        """Take a turn even if none is free; later requests wait until the excess is returned."""
+    def acquire_now(self, uid: int, pid: int) -> None:
+        """Admit a request even if none is free; later ones wait until the excess is released."""
         self._free -= 1
         self._queue.begin(uid, pid)
 
-    def give_back(self, uid: int, pid: int, began: float | None = None) -> None:
-        """Give back a turn that began at this time; None: no work was done in it."""
+    def release(self, uid: int, pid: int, began: float | None = None) -> None:
+        """Release an admission that began at this time; None: no work was done in it."""
         now = self._clock()
         self._queue.end(uid, pid, began=now if began is None else began, now=now)
         self._free += 1
@@ -204,32 +204,32 @@ class Turns:
     def _pass_on(self) -> None:
         now = self._clock()
         # More than one may begin if another user has not asked for a while.
-        while self._free > 0 and (turn := self._queue.next(now)) is not None:
+        while self._free > 0 and (waiter := self._queue.next(now)) is not None:
             self._free -= 1
-            if not turn.done():  # otherwise cancelled: its waiter gives it back
-                turn.set_result(None)
+            if not waiter.done():  # otherwise cancelled: its waiter releases it
+                waiter.set_result(None)
         if self._free > 0 and (end := self._queue.rest_ends(now)) is not None:
             asyncio.get_running_loop().call_later(end - now + _TICK_S, self._pass_on)
 
 
-class _Turn:
-    """The turn of one request. Its tasks may yield it concurrently and resume in any order."""
+class _Admission:
+    """The admission of one request. Its tasks may yield it concurrently and resume in any order."""
 
-    def __init__(self, turns: Turns, uid: int, pid: int) -> None:
-        self._turns = turns
+    def __init__(self, scheduler: RequestScheduler, uid: int, pid: int) -> None:
+        self._scheduler = scheduler
         self._who = (uid, pid)
         self._aside = 0
         self._is_held = False
         self._is_awaited = False
         self._is_over = False
         self._began = 0.0
-        self._outer: Token[_Turn | None] | None = None
+        self._outer: Token[_Admission | None] | None = None
 
     async def __aenter__(self) -> None:
-        if self._turns.is_free(self._who[0]):
-            self._take_at_once()
+        if self._scheduler.is_free(self._who[0]):
+            self._acquire_now()
         else:
-            await self.take()
+            await self.acquire()
         self._outer = _current.set(self)
 
     async def __aexit__(self, *_: object) -> None:
@@ -237,75 +237,75 @@ class _Turn:
             _current.reset(self._outer)
         self.end()
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         self._is_awaited = True
         try:
-            await self._turns.take(*self._who)
+            await self._scheduler.acquire(*self._who)
         finally:
             self._is_awaited = False
-        self._is_held, self._began = True, self._turns.now()
+        self._is_held, self._began = True, self._scheduler.now()
         if self._is_over:
-            self._give_back()
+            self._release()
 
     def pause(self) -> None:
         self._aside += 1
-        self._give_back()
+        self._release()
 
     async def resume(self) -> None:
         self._aside -= 1
         if self._is_missing:
             try:
-                await self.take()
+                await self.acquire()
             except asyncio.CancelledError:
-                self._take_at_once()
+                self._acquire_now()
                 raise
 
     def resume_now(self) -> None:
         """Resume without waiting after a cancellation: little work is left, and its time is up."""
         self._aside -= 1
-        self._take_at_once()
+        self._acquire_now()
 
     def end(self) -> None:
         self._is_over = True
-        self._give_back()
+        self._release()
 
     @property
     def _is_missing(self) -> bool:
-        """Whether the request runs without a turn and none of its tasks waits for one."""
+        """Whether the request runs without admission and none of its tasks waits for one."""
         return not (self._aside or self._is_held or self._is_awaited or self._is_over)
 
-    def _take_at_once(self) -> None:
+    def _acquire_now(self) -> None:
         if self._is_missing:
-            self._turns.take_at_once(*self._who)
-            self._is_held, self._began = True, self._turns.now()
+            self._scheduler.acquire_now(*self._who)
+            self._is_held, self._began = True, self._scheduler.now()
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         if self._is_held:
             self._is_held = False
-            self._turns.give_back(*self._who, self._began)
+            self._scheduler.release(*self._who, self._began)
 
 
-_current: ContextVar[_Turn | None] = ContextVar("turn", default=None)
+_current: ContextVar[_Admission | None] = ContextVar("admission", default=None)
 
 
 @asynccontextmanager
-async def yield_turn() -> AsyncIterator[None]:
-    """Give up the turn while waiting for another machine or a background task.
+async def yield_admission() -> AsyncIterator[None]:
+    """Give up the admission while waiting for another machine or a background task.
 
-    Afterwards, wait for a turn again, unless the block was cancelled, as by a deadline. Does nothing if
-    there is no turn, as in background tasks.
+    Afterwards, wait for it again, unless the block was cancelled, as by a deadline. Does nothing outside of a
+    request, as in background tasks.
     """
-    turn = _current.get()
-    if turn is None:
+    admission = _current.get()
+    if admission is None:
         yield
         return
-    turn.pause()
+    admission.pause()
     try:
         yield
     except asyncio.CancelledError:
-        turn.resume_now()
+        admission.resume_now()
         raise
     except BaseException:
-        await turn.resume()
+        await admission.resume()
         raise
-    await turn.resume()
+    await admission.resume()

@@ -1,4 +1,4 @@
-"""Turns of imaginary processes and users."""
+"""Requests of imaginary processes and users."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.embedding.fair_queue import (
+    ACTIVE_S,
+    MAX_CONCURRENT,
+    SHARE,
+    FairQueue,
+    RequestScheduler,
+    yield_admission,
+)
 from agentctx.embedding.providers.fake import FakeProvider
-from agentctx.embedding.turns import ACTIVE_S, MAX_CONCURRENT, SHARE, FairQueue, Turns, yield_turn
 from agentctx.service import guard_rules as rules
 from agentctx.service.access.policy import READ
 from agentctx.service.audit import AuditTrail
@@ -38,10 +45,10 @@ def queue_of(*waiting: Client) -> FairQueue[Client]:
     return queue
 
 
-def served(queue: FairQueue[Client], turns: int) -> list[Client | None]:
-    """Return who gets this many turns, each ending before the next."""
+def served(queue: FairQueue[Client], count: int) -> list[Client | None]:
+    """Return who is served this many times, each request ending before the next."""
     order = []
-    for _ in range(turns):
+    for _ in range(count):
         client = queue.next()
         if client is not None:
             queue.end(*client)
@@ -61,21 +68,21 @@ def test_a_single_request_precedes_the_second_of_a_flood() -> None:
     assert served(queue, 3) == [ALICE, HER_OTHER, ALICE]
 
 
-def test_who_has_a_turn_waits_behind_who_has_none() -> None:
+def test_who_has_a_running_request_waits_behind_who_has_none() -> None:
     queue = queue_of(ALICE, ALICE)
     assert queue.next() == ALICE
     queue.wait(*HER_OTHER, HER_OTHER)
     assert queue.next() == HER_OTHER
 
 
-def test_ten_processes_of_one_user_share_one_users_turns() -> None:
+def test_ten_processes_of_one_user_share_one_users_share() -> None:
     alice = [(ALICE[0], pid) for pid in range(10)]
-    turns = served(queue_of(*alice * 10, *[BOB] * 10), 20)
-    assert Counter(turns)[BOB] == 10
+    order = served(queue_of(*alice * 10, *[BOB] * 10), 20)
+    assert Counter(order)[BOB] == 10
 
 
 @given(st.lists(st.sampled_from([ALICE, HER_OTHER, BOB]), min_size=1, max_size=40), st.integers(1, 5))
-def test_everybody_who_waits_gets_a_turn(asked: list[Client], at_once: int) -> None:
+def test_everybody_who_waits_is_served(asked: list[Client], at_once: int) -> None:
     queue = queue_of(*asked)
     at_work: list[Client] = []
     got: list[Client] = []
@@ -92,12 +99,12 @@ def test_everybody_who_waits_gets_a_turn(asked: list[Client], at_once: int) -> N
 
 def test_while_others_ask_a_user_has_only_its_share() -> None:
     queue = queue_of(*[ALICE] * 4, *[HER_OTHER] * 4)
-    assert [queue.next(0.0) for _ in range(4)] == [ALICE, HER_OTHER] * 2, "alone, it has every turn"
+    assert [queue.next(0.0) for _ in range(4)] == [ALICE, HER_OTHER] * 2, "alone, it has everything"
     assert queue.may_begin(BOB[0], 1.0)
     assert queue.next(1.0) is None, "it has more than its share"
     for client in (ALICE, HER_OTHER, ALICE, HER_OTHER):
         queue.end(*client, began=0.9, now=1.0)
-    assert queue.next(1.05) is None, "it rests as long as a turn took"
+    assert queue.next(1.05) is None, "it rests as long as a request took"
     assert queue.rest_ends(1.05) == pytest.approx(1.1)
     assert queue.next(1.2) is not None
     assert queue.next(1.2) is None
@@ -119,23 +126,23 @@ def test_whoever_asks_one_question_after_the_other_does_not_rest() -> None:
 
 async def test_whoever_waited_for_its_share_begins_when_the_others_are_gone() -> None:
     now = [0.0]
-    turns = Turns(4, lambda: now[0])
-    await turns.take(*BOB)
+    scheduler = RequestScheduler(4, lambda: now[0])
+    await scheduler.acquire(*BOB)
     for _ in range(SHARE):
-        await turns.take(*ALICE)
-    waiting = [asyncio.create_task(turns.take(*ALICE)) for _ in range(2)]
+        await scheduler.acquire(*ALICE)
+    waiting = [asyncio.create_task(scheduler.acquire(*ALICE)) for _ in range(2)]
     await settled()
-    turns.give_back(*BOB)
+    scheduler.release(*BOB)
     await settled()
     assert not any(task.done() for task in waiting)
     now[0] = ACTIVE_S
-    turns.give_back(*ALICE)
+    scheduler.release(*ALICE)
     async with asyncio.timeout(5):
         await asyncio.gather(*waiting)
 
 
 @given(st.lists(st.sampled_from([ALICE, HER_OTHER, BOB]), max_size=40))
-def test_while_two_users_wait_neither_is_ahead_by_more_than_a_turn(asked: list[Client]) -> None:
+def test_while_two_users_wait_neither_is_ahead_by_more_than_one(asked: list[Client]) -> None:
     queue, waiting, had = queue_of(*asked), Counter(uid for uid, _ in asked), Counter[int]()
     while len(+waiting) == 2:
         client = queue.next()
@@ -146,7 +153,7 @@ def test_while_two_users_wait_neither_is_ahead_by_more_than_a_turn(asked: list[C
         assert abs(had[ALICE[0]] - had[BOB[0]]) <= 1
 
 
-def test_who_left_gets_no_turn_and_is_forgotten() -> None:
+def test_who_left_is_not_served_and_is_forgotten() -> None:
     queue = queue_of(ALICE, BOB)
     assert queue.leave(*ALICE, ALICE)
     assert served(queue, 2) == [BOB, None]
@@ -157,7 +164,7 @@ class Work:
     """Requests that last until released."""
 
     def __init__(self, at_once: int) -> None:
-        self.turns = Turns(at_once)
+        self.scheduler = RequestScheduler(at_once)
         self.at_work: list[str] = []
         self.ends: dict[str, asyncio.Event] = {}
 
@@ -166,7 +173,7 @@ class Work:
         return asyncio.create_task(self._do(name, client))
 
     async def _do(self, name: str, client: Client) -> None:
-        async with self.turns.turn(*client):
+        async with self.scheduler.admit(*client):
             self.at_work.append(name)
             try:
                 await self.ends[name].wait()
@@ -193,20 +200,20 @@ async def test_concurrency_is_limited() -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_the_turn_of_a_failed_request_is_passed_on() -> None:
-    turns = Turns(1)
+async def test_the_admission_of_a_failed_request_is_passed_on() -> None:
+    scheduler = RequestScheduler(1)
     for _ in range(3):
         try:
-            async with turns.turn(*ALICE):
+            async with scheduler.admit(*ALICE):
                 raise OSError
         except OSError:
             pass
-    async with asyncio.timeout(5), turns.turn(*BOB):
+    async with asyncio.timeout(5), scheduler.admit(*BOB):
         pass
 
 
-async def test_a_cancelled_request_does_not_lose_its_turn() -> None:
-    """Cancel while it works, while it waits, and between the grant of its turn and its wake-up."""
+async def test_a_cancelled_request_does_not_lose_its_admission() -> None:
+    """Cancel while it works, while it waits, and between its admission and its wake-up."""
     work = Work(at_once=1)
     working, waiting, next_one = (work.ask(name, ALICE) for name in ("working", "waiting", "next"))
     await settled()
@@ -218,16 +225,16 @@ async def test_a_cancelled_request_does_not_lose_its_turn() -> None:
     assert work.at_work == ["last"]
     work.ends["last"].set()
     await last
-    assert not work.turns._queue._users
-    assert work.turns._free == 1
+    assert not work.scheduler._queue._users
+    assert work.scheduler._free == 1
 
 
-async def test_a_turn_granted_to_a_cancelled_request_is_passed_on() -> None:
-    turns = Turns(1)
-    taken = turns.turn(*ALICE)
+async def test_an_admission_of_a_cancelled_request_is_passed_on() -> None:
+    scheduler = RequestScheduler(1)
+    taken = scheduler.admit(*ALICE)
     await taken.__aenter__()
-    gone = asyncio.create_task(turns.take(*ALICE))
-    last = asyncio.create_task(turns.take(*BOB))
+    gone = asyncio.create_task(scheduler.acquire(*ALICE))
+    last = asyncio.create_task(scheduler.acquire(*BOB))
     await settled()
     await taken.__aexit__(None, None, None)
     gone.cancel()
@@ -236,158 +243,158 @@ async def test_a_turn_granted_to_a_cancelled_request_is_passed_on() -> None:
     assert gone.cancelled()
 
 
-async def test_who_steps_aside_lets_another_in_and_waits_for_a_turn_to_come_back() -> None:
-    turns, order = Turns(1), list[str]()
+async def test_who_steps_aside_lets_another_in_and_waits_to_come_back() -> None:
+    scheduler, order = RequestScheduler(1), list[str]()
     answered = asyncio.Event()
 
     async def ask_another_machine() -> None:
-        async with turns.turn(*ALICE):
-            async with yield_turn():
+        async with scheduler.admit(*ALICE):
+            async with yield_admission():
                 order.append("asks")
                 await answered.wait()
             order.append("continues")
 
     asking = asyncio.create_task(ask_another_machine())
     await settled()
-    async with turns.turn(*BOB):
+    async with scheduler.admit(*BOB):
         answered.set()
         await settled()
         order.append("other")
     await asking
     assert order == ["asks", "other", "continues"]
-    assert turns._free == 1
+    assert scheduler._free == 1
 
 
-async def test_two_tasks_of_a_request_step_aside_and_it_has_one_turn_again() -> None:
-    turns = Turns(1)
+async def test_two_tasks_of_a_request_step_aside_and_it_is_admitted_once_again() -> None:
+    scheduler = RequestScheduler(1)
     answered = [asyncio.Event(), asyncio.Event()]
 
     async def ask(number: int) -> None:
-        async with yield_turn():
+        async with yield_admission():
             await answered[number].wait()
 
     async def request() -> None:
-        async with turns.turn(*ALICE):
+        async with scheduler.admit(*ALICE):
             await asyncio.gather(ask(0), ask(1))
-            assert turns._free == 0
+            assert scheduler._free == 0
 
     asking = asyncio.create_task(request())
     await settled()
-    assert turns._free == 1
+    assert scheduler._free == 1
     answered[0].set()
     await settled()
-    assert turns._free == 1, "one of them still waits"
+    assert scheduler._free == 1, "one of them still waits"
     answered[1].set()
     await asking
-    assert turns._free == 1
+    assert scheduler._free == 1
 
 
-async def test_a_request_cancelled_while_paused_leaves_no_turn_behind() -> None:
-    turns, never = Turns(1), asyncio.Event()
+async def test_a_request_cancelled_while_paused_leaves_no_admission_behind() -> None:
+    scheduler, never = RequestScheduler(1), asyncio.Event()
 
     async def request() -> None:
-        async with turns.turn(*ALICE), yield_turn():
+        async with scheduler.admit(*ALICE), yield_admission():
             await never.wait()
 
     asking = asyncio.create_task(request())
     await settled()
-    async with turns.turn(*BOB):
+    async with scheduler.admit(*BOB):
         asking.cancel()
         await settled()
     await asyncio.wait([asking])
-    assert turns._free == 1
-    assert not turns._queue._users
+    assert scheduler._free == 1
+    assert not scheduler._queue._users
 
 
 async def test_a_cancelled_pause_resumes_immediately_before_others() -> None:
-    turns, never, limit = Turns(1), asyncio.Event(), asyncio.timeout(None)
+    scheduler, never, limit = RequestScheduler(1), asyncio.Event(), asyncio.timeout(None)
 
     async def cut_off() -> bool:
-        async with turns.turn(*ALICE):
+        async with scheduler.admit(*ALICE):
             with suppress(TimeoutError):
-                async with limit, yield_turn():
+                async with limit, yield_admission():
                     await never.wait()
-            return turns._free == -1
+            return scheduler._free == -1
 
     asking = asyncio.create_task(cut_off())
     await settled()
-    async with turns.turn(*BOB):
+    async with scheduler.admit(*BOB):
         limit.reschedule(asyncio.get_running_loop().time())
         assert await asking
-    assert turns._free == 1
-    assert not turns._queue._users
+    assert scheduler._free == 1
+    assert not scheduler._queue._users
 
 
 async def test_a_cancelled_return_resumes_immediately() -> None:
-    turns = Turns(1)
+    scheduler = RequestScheduler(1)
 
     async def cut_off() -> None:
-        async with turns.turn(*ALICE):
+        async with scheduler.admit(*ALICE):
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.001):
-                    async with yield_turn():
+                    async with yield_admission():
                         await asyncio.sleep(0)
-            assert turns._free == -1
+            assert scheduler._free == -1
 
     asking = asyncio.create_task(cut_off())
     await asyncio.sleep(0)
-    async with turns.turn(*BOB):
+    async with scheduler.admit(*BOB):
         await asking
-    assert turns._free == 1
-    assert not turns._queue._users
+    assert scheduler._free == 1
+    assert not scheduler._queue._users
 
 
-async def test_nobody_enters_while_all_turns_are_taken() -> None:
-    turns = Turns(1)
-    turns.take_at_once(*ALICE)
-    turns.take_at_once(*ALICE)
-    waiting = asyncio.create_task(turns.take(*BOB))
+async def test_nobody_enters_while_nothing_is_free() -> None:
+    scheduler = RequestScheduler(1)
+    scheduler.acquire_now(*ALICE)
+    scheduler.acquire_now(*ALICE)
+    waiting = asyncio.create_task(scheduler.acquire(*BOB))
     await settled()
-    turns.give_back(*ALICE)
+    scheduler.release(*ALICE)
     await settled()
     assert not waiting.done()
-    turns.give_back(*ALICE)
+    scheduler.release(*ALICE)
     await waiting
-    turns.give_back(*BOB)
-    assert turns._free == 1
+    scheduler.release(*BOB)
+    assert scheduler._free == 1
 
 
-async def test_one_task_steps_aside_while_another_waits_to_come_back_and_there_is_one_turn() -> None:
-    turns, other_asks = Turns(1), asyncio.Event()
+async def test_one_task_steps_aside_while_another_waits_to_come_back_and_one_is_admitted() -> None:
+    scheduler, other_asks = RequestScheduler(1), asyncio.Event()
 
     async def ask(*, late: bool) -> None:
         if late:
             await other_asks.wait()
-        async with yield_turn():
+        async with yield_admission():
             await asyncio.sleep(0)
 
     async def request() -> None:
-        async with turns.turn(*ALICE):
+        async with scheduler.admit(*ALICE):
             await asyncio.gather(ask(late=False), ask(late=True))
-            assert turns._free == 0
+            assert scheduler._free == 0
 
     asking = asyncio.create_task(request())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    async with turns.turn(*BOB):
+    async with scheduler.admit(*BOB):
         await settled()
         other_asks.set()
         await settled()
     async with asyncio.timeout(10):
         await asking
-    assert turns._free == 1
-    assert not turns._queue._users
+    assert scheduler._free == 1
+    assert not scheduler._queue._users
 
 
-async def test_every_turn_comes_back_whatever_the_tasks_of_requests_do() -> None:
+async def test_every_admission_is_released_whatever_the_tasks_of_requests_do() -> None:
     for seed in range(100):
-        turns = Turns(2)
+        scheduler = RequestScheduler(2)
         async with asyncio.timeout(10):
-            await busy_with_requests(turns, random.Random(seed))
-        assert (turns._free, turns._queue._users) == (2, {}), f"seed {seed}"
+            await busy_with_requests(scheduler, random.Random(seed))
+        assert (scheduler._free, scheduler._queue._users) == (2, {}), f"seed {seed}"
 
 
-async def busy_with_requests(turns: Turns, rng: random.Random) -> None:
+async def busy_with_requests(scheduler: RequestScheduler, rng: random.Random) -> None:
     """Run twenty requests of several tasks, which yield and are cancelled at random."""
 
     async def rest() -> None:
@@ -399,12 +406,12 @@ async def busy_with_requests(turns: Turns, rng: random.Random) -> None:
             await rest()
             with suppress(TimeoutError):
                 async with asyncio.timeout(rng.choice([0, 0.001, None])):
-                    async with yield_turn():
+                    async with yield_admission():
                         await rest()
 
     async def request() -> None:
         await rest()
-        async with turns.turn(8_000 + rng.randrange(2), rng.randrange(2)):
+        async with scheduler.admit(8_000 + rng.randrange(2), rng.randrange(2)):
             await asyncio.gather(*(step() for _ in range(rng.randint(1, 3))))
 
     requests = [asyncio.create_task(request()) for _ in range(20)]
@@ -415,20 +422,20 @@ async def busy_with_requests(turns: Turns, rng: random.Random) -> None:
     await settled()
 
 
-async def test_a_task_that_outlives_its_request_has_no_turn_to_give_away() -> None:
-    turns, asks, answered = Turns(1), asyncio.Event(), asyncio.Event()
+async def test_a_task_that_outlives_its_request_has_no_admission_to_give_away() -> None:
+    scheduler, asks, answered = RequestScheduler(1), asyncio.Event(), asyncio.Event()
 
     async def background() -> None:
         await asks.wait()
-        async with yield_turn():
+        async with yield_admission():
             await answered.wait()
 
-    async with turns.turn(*ALICE):
+    async with scheduler.admit(*ALICE):
         task = asyncio.create_task(background())
     asks.set()
     answered.set()
     await task
-    assert turns._free == 1
+    assert scheduler._free == 1
 
 
 async def test_saves_waiting_for_vectors_do_not_block_searches(tmp_path: Path) -> None:
