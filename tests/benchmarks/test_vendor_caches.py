@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx_testing.fake_provider.requests import Rejected
+from agentctx_testing.fake_provider.requests import RefusalError
 from benchmarks.prompt_blocks import anthropic_blocks, gemini_blocks, ollama_blocks, openai_chat_blocks
 from benchmarks.vendor_caches import AnthropicCache, PrefixCache, PromptUsage, common_prefix
 
@@ -96,12 +96,12 @@ class TestAnthropic:
         four = {"messages": [user(*[text(400, MARK)] * 4)]}
         assert figures(ask(AnthropicCache(), four)) == (0, 1_600, 0)
         five = {"messages": [user(*[text(400, MARK)] * 5)]}
-        with pytest.raises(Rejected, match=r"may be provided\. Found 5"):
+        with pytest.raises(RefusalError, match=r"may be provided\. Found 5"):
             ask(AnthropicCache(), five)
 
     def test_the_marker_of_the_request_is_a_breakpoint_too(self) -> None:
         parts = [text(400, MARK)] * 4 + [text(400)]
-        with pytest.raises(Rejected, match="Found 5"):
+        with pytest.raises(RefusalError, match="Found 5"):
             ask(AnthropicCache(), {"cache_control": MARK, "messages": [user(*parts)]})
         at_the_end = {"cache_control": MARK, "messages": [user(*parts[:4])]}
         assert figures(ask(AnthropicCache(), at_the_end)) == (0, 1_600, 0)
@@ -186,14 +186,14 @@ class TestAnthropic:
 
     def test_an_hour_must_not_follow_five_minutes(self) -> None:
         body = {"system": [text(1_500, MARK)], "messages": [user(text(100, HOUR))]}
-        with pytest.raises(Rejected, match="must not come after"):
+        with pytest.raises(RefusalError, match="must not come after"):
             ask(AnthropicCache(), body)
 
     @pytest.mark.parametrize(
         "part", [{"type": "text", "text": ""}, {"type": "thinking", "thinking": "t", "signature": "s"}]
     )
     def test_an_empty_or_thinking_block_cannot_be_marked(self, part: dict[str, Any]) -> None:
-        with pytest.raises(Rejected, match="empty or thinking"):
+        with pytest.raises(RefusalError, match="empty or thinking"):
             ask(AnthropicCache(), {"messages": [user({**part, "cache_control": MARK})]})
 
     def test_moving_a_marker_changes_no_prefix(self) -> None:

@@ -19,8 +19,8 @@ from unittest.mock import patch
 from structlog.testing import capture_logs
 
 from agentctx.embedding.queue import diagnosis, retry
-from agentctx.embedding.queue.breaker import Cooling
-from agentctx.embedding.queue.retry import Postponed, RetryVerdict
+from agentctx.embedding.queue.breaker import DoublingPause
+from agentctx.embedding.queue.retry import PostponedJobs, RetryVerdict
 from agentctx.errors import Disposition, ProviderFailed
 from agentctx.storage.vectors import Vectors
 from tests.durability.suite import Outcome, all_noticed
@@ -197,7 +197,7 @@ def _deciding(change: Callable[[Sequence[Any], RetryVerdict], RetryVerdict]) -> 
 
 def _drop_one(_jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
     """Run a retry that forgets a job: it stays in memory and is never sent."""
-    kept = tuple(Postponed(group.jobs[1:], group.not_before) for group in verdict.postpone)
+    kept = tuple(PostponedJobs(group.jobs[1:], group.not_before) for group in verdict.postpone)
     return replace(verdict, postpone=kept)
 
 
@@ -207,7 +207,7 @@ def _bury_instead(jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
 
 
 def _never_wait_longer() -> Any:
-    return patch.object(Cooling, "duration_ms", lambda *_arguments: 1_000)
+    return patch.object(DoublingPause, "duration_ms", lambda *_arguments: 1_000)
 
 
 MUTANTS: dict[str, Mutate] = {

@@ -16,7 +16,7 @@ from agentctx.wire import SaveRequest
 from agentctx_testing.fake_provider.serving import running
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.live_files import contents
-from tests.text.redaction.secrets import ANYWHERE, KINDS, Planted, planted
+from tests.text.redaction.secrets import ANYWHERE, KINDS, PlantedSecret, planted
 
 CANARIES = {kind: planted(kind, random.Random(f"canary {kind}")) for kind in KINDS}
 WITHOUT_PROVIDER = '[embedding]\nprovider = "none"\n'
@@ -35,13 +35,13 @@ level = "debug"
 """
 
 
-def name_of(canary: Planted) -> str:
+def name_of(canary: PlantedSecret) -> str:
     """Return the line on which a name fits."""
     flat = " ".join(canary.line.split())
     return flat if len(flat) <= 200 else "a name"
 
 
-def requests(kind: str, canary: Planted) -> list[SaveRequest]:
+def requests(kind: str, canary: PlantedSecret) -> list[SaveRequest]:
     """A canary in every field that takes a text."""
     line, secret = canary
     flat, short = " ".join(line.split()), name_of(canary)
@@ -74,7 +74,7 @@ def use(client: Client) -> dict[str, set[str]]:
     return reported
 
 
-def pieces(canary: Planted) -> list[bytes]:
+def pieces(canary: PlantedSecret) -> list[bytes]:
     """The bytes that must not appear anywhere: the secret, line by line."""
     lines = [line for line in canary.secret.replace("\\n", "\n").splitlines() if not line.startswith("-----")]
     return [line.encode() for line in lines if len(line) >= 8]

@@ -37,14 +37,14 @@ log = structlog.get_logger("agentctx.spending")
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TokenUsage:
     """Tokens sent to a provider, and their cost in USD as far as prices are known."""
 
     tokens: int = 0
     usd: float = 0.0
 
-    def plus(self, tokens: int, usd: float) -> Spent:
-        return Spent(self.tokens + tokens, self.usd + usd)
+    def plus(self, tokens: int, usd: float) -> TokenUsage:
+        return TokenUsage(self.tokens + tokens, self.usd + usd)
 
 
 @dataclass(slots=True)
@@ -84,11 +84,11 @@ class Spending:
         self._days = _read(self._path) if self._path else {}
         self._reserved_usd = 0.0
         self._refused_on = ""
-        self.since_start = Spent()
+        self.since_start = TokenUsage()
 
-    def today(self) -> Spent:
+    def today(self) -> TokenUsage:
         """The spending since 00:00 UTC, without calls in flight."""
-        return self._days.get(self._day(), Spent())
+        return self._days.get(self._day(), TokenUsage())
 
     @property
     def is_cap_reached(self) -> bool:
@@ -119,7 +119,7 @@ class Spending:
         usd = self._usd(tokens)
         day = self._day()
         # Reinserted last, so that days are in the order of their last change whatever the clock does.
-        self._days[day] = self._days.pop(day, Spent()).plus(tokens, usd)
+        self._days[day] = self._days.pop(day, TokenUsage()).plus(tokens, usd)
         self.since_start = self.since_start.plus(tokens, usd)
         for oldest in list(self._days)[:-_DAYS_KEPT]:
             del self._days[oldest]
@@ -141,11 +141,11 @@ class Spending:
         return datetime.fromtimestamp(self._clock() / 1_000, UTC).date().isoformat()
 
 
-def _read(path: Path) -> dict[str, Spent]:
+def _read(path: Path) -> dict[str, TokenUsage]:
     """Read the days in a file; none if it is missing or unreadable."""
     try:
         days = json.loads(read_bounded(path, _MAX_BYTES))["days"]
-        return {str(day): _spent(row) for day, row in days.items()}
+        return {str(day): _usage(row) for day, row in days.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -153,16 +153,16 @@ def _read(path: Path) -> dict[str, Spent]:
         return {}
 
 
-def _spent(row: Mapping[str, Any]) -> Spent:
+def _usage(row: Mapping[str, Any]) -> TokenUsage:
     tokens, usd = int(row["tokens"]), float(row["usd"])
     if tokens < 0 or not (math.isfinite(usd) and usd >= 0):
         raise ValueError("no amount")
-    return Spent(tokens, usd)
+    return TokenUsage(tokens, usd)
 
 
-def _write(path: Path, days: Mapping[str, Spent]) -> None:
+def _write(path: Path, days: Mapping[str, TokenUsage]) -> None:
     """Replace the file atomically. A failed write is logged; counting continues in memory."""
-    rows = {day: {"tokens": spent.tokens, "usd": round(spent.usd, 9)} for day, spent in days.items()}
+    rows = {day: {"tokens": usage.tokens, "usd": round(usage.usd, 9)} for day, usage in days.items()}
     new = path.with_name(f"{path.name}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -13,7 +13,7 @@ Batch: TypeAlias = tuple[Job, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Queued:
+class QueuedJob:
     """A job in memory, and when it arrived (milliseconds)."""
 
     job: Job
@@ -44,7 +44,7 @@ class Batcher:
         self._wait_ms = wait_ms
         self.limit = size
         """Maximum number of jobs in the next call, 1 to `size`."""
-        self._collected: deque[Queued] = deque()
+        self._collected: deque[QueuedJob] = deque()
         self._parts: deque[Batch] = deque()
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Batcher:
         """Whether the next call needs no more jobs."""
         return bool(self._parts) or len(self._collected) >= self.limit
 
-    def add(self, queued: Queued) -> None:
+    def add(self, queued: QueuedJob) -> None:
         self._collected.append(queued)
 
     def due_at(self) -> int | None:
@@ -83,7 +83,7 @@ class Batcher:
         collected = tuple(queued.job for queued in self._collected)
         gone = jobs_of(entries, (*collected, *(job for part in self._parts for job in part)))
         if gone:
-            self._collected = deque(each for each in self._collected if each.job not in gone)
+            self._collected = deque(queued for queued in self._collected if queued.job not in gone)
             rest = (tuple(job for job in part if job not in gone) for part in self._parts)
             self._parts = deque(part for part in rest if part)
         return gone

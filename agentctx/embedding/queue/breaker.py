@@ -23,7 +23,7 @@ class BreakerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cooling:
+class DoublingPause:
     """A pause that doubles from `first_s` to `max_s`, randomised in its upper quarter."""
 
     first_s: float
@@ -36,10 +36,10 @@ class Cooling:
 
 LONGEST_S = 55.0
 """Keeps an hour of outage below 130 calls, and notices within a minute that the provider is well again."""
-SUSPECTED = Cooling(first_s=0.5, max_s=LONGEST_S)
-LIMITED = Cooling(first_s=0.5, max_s=LONGEST_S)
-OUTAGE = Cooling(first_s=5.0, max_s=LONGEST_S)
-MISCONFIGURED = Cooling(first_s=LONGEST_S, max_s=LONGEST_S)
+SUSPECTED = DoublingPause(first_s=0.5, max_s=LONGEST_S)
+LIMITED = DoublingPause(first_s=0.5, max_s=LONGEST_S)
+OUTAGE = DoublingPause(first_s=5.0, max_s=LONGEST_S)
+MISCONFIGURED = DoublingPause(first_s=LONGEST_S, max_s=LONGEST_S)
 
 
 class Breaker:
@@ -49,7 +49,7 @@ class Breaker:
         self._failures = failures
         self._rng = rng
         self._in_a_row = self._openings = self._limits = 0
-        self._cools_until = self._held_until = 0
+        self._paused_until = self._held_until = 0
         self.state = BreakerState.CLOSED
         self.reason: str | None = None
         """Why the last call failed; None after a successful one."""
@@ -57,7 +57,7 @@ class Breaker:
     @property
     def until(self) -> int:
         """When the next call may be made."""
-        return max(self._cools_until, self._held_until)
+        return max(self._paused_until, self._held_until)
 
     @property
     def is_open(self) -> bool:
@@ -73,7 +73,7 @@ class Breaker:
 
     def succeeded(self) -> None:
         self._in_a_row = self._openings = self._limits = 0
-        self._cools_until = self._held_until = 0
+        self._paused_until = self._held_until = 0
         self.state = BreakerState.CLOSED
         self.reason = None
 
@@ -83,7 +83,7 @@ class Breaker:
         self._in_a_row += 1
         if not self.is_open:
             self.state = BreakerState.SUSPECT
-            self._cools_until = now + SUSPECTED.duration_ms(self._in_a_row - 1, self._rng)
+            self._paused_until = now + SUSPECTED.duration_ms(self._in_a_row - 1, self._rng)
         if stop or at_once or self.is_open or self._in_a_row >= self._failures:
             self._open(now, MISCONFIGURED if stop else OUTAGE)
 
@@ -97,7 +97,7 @@ class Breaker:
         self.hold(max(until, now + LIMITED.duration_ms(self._limits, self._rng)), reason)
         self._limits += 1
 
-    def _open(self, now: int, cooling: Cooling) -> None:
+    def _open(self, now: int, pause: DoublingPause) -> None:
         self.state = BreakerState.OPEN
-        self._cools_until = now + cooling.duration_ms(self._openings, self._rng)
+        self._paused_until = now + pause.duration_ms(self._openings, self._rng)
         self._openings += 1

@@ -20,7 +20,7 @@ _TIE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchedSpace:
     """A space, and the provider that embeds questions for it."""
 
     space: int
@@ -39,7 +39,7 @@ class Comparison:
     """Share of the ten nearest others common to both spaces, 0 to 1; None if the active one gives none."""
 
 
-async def compare(storage: Storage, new: Searched, present: Searched | None) -> Comparison | None:
+async def compare(storage: Storage, new: SearchedSpace, present: SearchedSpace | None) -> Comparison | None:
     """Search with a sample of the stored texts; None if nothing is stored.
 
     Raises:

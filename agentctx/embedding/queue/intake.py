@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 
-from agentctx.embedding.queue.batch import Batch, Queued, jobs_of
+from agentctx.embedding.queue.batch import Batch, QueuedJob, jobs_of
 from agentctx.storage.records import Job
 
 
@@ -16,7 +16,7 @@ class Intake:
     """The bounded queue in memory, and what is known about the jobs beyond it."""
 
     def __init__(self, *, capacity: int, low_water: int) -> None:
-        self._queue: asyncio.Queue[Queued] = asyncio.Queue(capacity)
+        self._queue: asyncio.Queue[QueuedJob] = asyncio.Queue(capacity)
         self._low_water = low_water
         self._known: dict[int, Job] = {}
         self._is_claiming = False
@@ -70,7 +70,7 @@ class Intake:
                 self._put(job, now)
         self._erased.clear()
 
-    def get(self) -> Queued | None:
+    def get(self) -> QueuedJob | None:
         """Return the oldest job; it stays known until it is released."""
         return None if self._queue.empty() else self._queue.get_nowait()
 
@@ -89,10 +89,10 @@ class Intake:
         # If the caller is gone, the erasure may still fail, leaving the jobs in the table: read it.
         self.has_backlog = True
         queued = [self._queue.get_nowait() for _ in range(len(self))]
-        for each in queued:
-            if each.job.entry not in entries:
-                self._queue.put_nowait(each)
-        return jobs_of(entries, (each.job for each in queued))
+        for waiting in queued:
+            if waiting.job.entry not in entries:
+                self._queue.put_nowait(waiting)
+        return jobs_of(entries, (waiting.job for waiting in queued))
 
     def expect(self, due: int) -> None:
         """Note that a job in the table is due at `due`."""
@@ -100,4 +100,4 @@ class Intake:
 
     def _put(self, job: Job, now: int) -> None:
         self._known[job.id] = job
-        self._queue.put_nowait(Queued(job, now))
+        self._queue.put_nowait(QueuedJob(job, now))

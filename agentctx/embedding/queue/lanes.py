@@ -17,7 +17,7 @@ import structlog
 from agentctx.config.embedding import NextModelSettings
 from agentctx.embedding.providers.prices import CostEstimate, estimate_cost, needs_consent
 from agentctx.embedding.queue.call import ask_canary
-from agentctx.embedding.queue.comparison import MIN_SELF_RETRIEVAL, SAMPLE, Comparison, Searched, compare
+from agentctx.embedding.queue.comparison import MIN_SELF_RETRIEVAL, SAMPLE, Comparison, SearchedSpace, compare
 from agentctx.embedding.queue.lane import Lane
 from agentctx.embedding.queue.retry import Backoff
 from agentctx.embedding.queue.timing import Timer, sleep
@@ -61,7 +61,7 @@ class Lanes:
         self._changing = asyncio.Lock()
         self._lanes: list[Lane] = []
         self._next: Lane | None = None
-        self._deeds: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._is_held = False
 
     async def open(self, first: Lane, second: Lane | None = None) -> None:
@@ -295,8 +295,8 @@ class Lanes:
             with self._telemetry.embedding("comparison", SAMPLE):
                 comparison = await compare(
                     self._storage,
-                    Searched(lane.space, lane.provider),
-                    None if present is None else Searched(present, self.leading.provider),
+                    SearchedSpace(lane.space, lane.provider),
+                    None if present is None else SearchedSpace(present, self.leading.provider),
                 ) or Comparison(0, 0.0, None)
             await self._storage.spaces.record_comparison(space.id, asdict(comparison))
             log.info("space_compared", space=space.id, **asdict(comparison))
@@ -315,8 +315,8 @@ class Lanes:
     async def _finish(self, audited: Coroutine[Any, Any, T]) -> T:
         """Run to completion even if the caller goes away: database and memory must agree on who answers."""
         task = asyncio.create_task(audited)
-        self._deeds.add(task)
-        task.add_done_callback(self._deeds.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
     async def _active(self) -> Space | None:

@@ -34,13 +34,13 @@ class Tidiable(Protocol):
     async def tidy(self) -> bool: ...
 
 
-class Rebuilt(Protocol):
+class RebuildableStorage(Protocol):
     """A store whose index may be half rebuilt. See `Storage`."""
 
     async def resume_words(self) -> int | None: ...
 
 
-async def resume_rebuild(storage: Rebuilt) -> None:
+async def resume_rebuild(storage: RebuildableStorage) -> None:
     """Finish a rebuild of the keyword index that a crash interrupted, and log it."""
     try:
         indexed = await storage.resume_words()

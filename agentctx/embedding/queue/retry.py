@@ -68,7 +68,7 @@ class Backoff:
 
 
 @dataclass(frozen=True, slots=True)
-class Postponed:
+class PostponedJobs:
     """Jobs that may be retried from `not_before` on (milliseconds)."""
 
     jobs: Batch
@@ -79,7 +79,7 @@ class Postponed:
 class RetryVerdict:
     """What to do with the jobs of a call. Each is in exactly one of `postpone`, `parts` and `bury`."""
 
-    postpone: tuple[Postponed, ...] = ()
+    postpone: tuple[PostponedJobs, ...] = ()
     parts: tuple[Batch, ...] = ()
     """Batches to send again, one call each."""
     bury: tuple[Job, ...] = ()
@@ -114,7 +114,7 @@ def decide(
     for it, and all are sent once it is well.
     """
     fault, alone = _fault(jobs, failure, canary, tries), len(jobs) == 1
-    postponed = Postponed(tuple(jobs), pause_until(failure, now) + backoff.delay_ms(tries, rng))
+    postponed = PostponedJobs(tuple(jobs), pause_until(failure, now) + backoff.delay_ms(tries, rng))
     if fault is not None and is_limit(fault) and not fault.is_ours and alone:
         # A text that is too large for the provider's limit must not keep the others waiting for ever.
         return RetryVerdict(postpone=(postponed,), fault=fault)

@@ -19,7 +19,7 @@ import structlog
 
 from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.embedding.providers.canary import embed_canary, is_same_model
-from agentctx.embedding.queue.breaker import LONGEST_S, Cooling
+from agentctx.embedding.queue.breaker import LONGEST_S, DoublingPause
 from agentctx.embedding.queue.status import QueueStatus
 from agentctx.embedding.queue.timing import Timer, sleep
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
@@ -31,7 +31,7 @@ from agentctx.telemetry import NO_TELEMETRY, Telemetry
 
 log = structlog.get_logger("agentctx.spaces")
 
-PROBES = Cooling(first_s=1.0, max_s=LONGEST_S)
+PROBES = DoublingPause(first_s=1.0, max_s=LONGEST_S)
 BACKFILL_STEP = 10_000
 FILLING = "model_changed: everything is being embedded with the new model"
 """The only reason that is harmless."""

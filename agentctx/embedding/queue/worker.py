@@ -17,7 +17,7 @@ from agentctx.embedding.queue.batch import Batch, Batcher
 from agentctx.embedding.queue.call import InFlight, call_provider
 from agentctx.embedding.queue.diagnosis import Diagnosis
 from agentctx.embedding.queue.intake import Intake
-from agentctx.embedding.queue.retry import Failure, Postponed
+from agentctx.embedding.queue.retry import Failure, PostponedJobs
 from agentctx.embedding.queue.settlements import Outcome, Settlements
 from agentctx.embedding.queue.status import QueueStatus, State, Tally
 from agentctx.embedding.queue.table import JobTable, StorageAbandoned
@@ -372,7 +372,7 @@ class EmbeddingQueue:
         for job in verdict.bury:
             await self._bury(job, failure.reason)
 
-    async def _postpone(self, postponed: Postponed, reason: str) -> None:
+    async def _postpone(self, postponed: PostponedJobs, reason: str) -> None:
         await self._table.postpone(postponed.jobs, not_before=postponed.not_before, error=reason)
         self._intake.expect(postponed.not_before)
         self._intake.release(postponed.jobs)

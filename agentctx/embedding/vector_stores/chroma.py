@@ -24,7 +24,7 @@ from agentctx.embedding.vector_stores.base import (
 from agentctx.embedding.vector_stores.chroma_rows import (
     MAX_REQUEST_BYTES,
     ChromaRow,
-    RowVanishing,
+    VanishedRow,
     appended,
     batches_of,
     filter_of,
@@ -241,7 +241,7 @@ class ChromaVectorStore(CheckedVectorStore):
             for number in range(_ATTEMPTS - 1):
                 try:
                     return action(self._collection)
-                except RowVanishing:
+                except VanishedRow:
                     pass
                 except self._chromadb.errors.ChromaError as error:
                     if not chroma_client.is_gone(error):

@@ -108,7 +108,7 @@ def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> Chroma
     )
 
 
-class RowVanishing(StorageFailed):
+class VanishedRow(StorageFailed):
     """A row of ours has lost its metadata, because Chroma is deleting its collection."""
 
 
@@ -124,7 +124,7 @@ def hit_of(
     try:
         collection, chunk_id, *_ = json.loads(stored_id)
         if not metadata:
-            raise RowVanishing("the Chroma collection is being deleted", hint="Ask again.")
+            raise VanishedRow("the Chroma collection is being deleted", hint="Ask again.")
         row = dict(metadata)
         return VectorHit(
             chunk_id,

@@ -18,7 +18,7 @@ _LONG: Final = re.compile(r"\s\S{20,}+")
 _PLAIN: Final = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
 
 
-class Decoded(NamedTuple):
+class DecodedRun(NamedTuple):
     """The decoded text of `[start, end)`."""
 
     text: str
@@ -26,15 +26,15 @@ class Decoded(NamedTuple):
     end: int
 
 
-def decoded(text: str) -> Iterator[Decoded]:
+def decoded(text: str) -> Iterator[DecodedRun]:
     """Yield every run that decodes to readable text."""
     runs = (run for start, end in long_runs(text) for run in _RUN.finditer(text, start, end))
     for run in runs:
         if (plain := _base64(run[0])) or (plain := _hex(run[0])):
-            yield Decoded(plain, *run.span())
+            yield DecodedRun(plain, *run.span())
     for pairs in _PAIRS.finditer(text):
         if plain := _readable(bytes.fromhex(re.sub(r"[^0-9a-fA-F]", "", pairs[0]))):
-            yield Decoded(plain, *pairs.span())
+            yield DecodedRun(plain, *pairs.span())
 
 
 def long_runs(text: str) -> Iterator[tuple[int, int]]:

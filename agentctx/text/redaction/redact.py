@@ -37,7 +37,7 @@ class SecretFinding(NamedTuple):
         return self.start + self.length
 
 
-class Redacted(NamedTuple):
+class RedactedText(NamedTuple):
     """A text with its secrets redacted, and the findings in order of position."""
 
     text: str
@@ -49,14 +49,14 @@ class Redacted(NamedTuple):
         return tuple(dict.fromkeys(finding.kind for finding in self.findings))
 
 
-def redact(text: str, rules: SecretRules) -> Redacted:
+def redact(text: str, rules: SecretRules) -> RedactedText:
     """Redact the secrets of a text; return the same object if there are none.
 
     Raises:
         RedactionTimedOut: an operator's rule did not finish, so a secret might remain.
     """
     findings = find(text, rules)
-    return Redacted(_replace_with_marks(text, findings), findings) if findings else Redacted(text, ())
+    return RedactedText(_replace_with_marks(text, findings), findings) if findings else RedactedText(text, ())
 
 
 class _Piece(NamedTuple):

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Final
 
 from agentctx.config.schema import RedactionSettings
-from agentctx.text.redaction.redact import Redacted, redact
+from agentctx.text.redaction.redact import RedactedText, redact
 from agentctx.text.redaction.rules import SecretRules, load_rules
 
 _MAX_CACHED_NAMES: Final = 4_096
@@ -23,14 +23,14 @@ class Redactor:
     _clean_names: set[bytes] = field(default_factory=set, init=False, repr=False, compare=False)
     """Digests rather than names, since a name may have to be forgotten."""
 
-    def __call__(self, text: str) -> Redacted:
+    def __call__(self, text: str) -> RedactedText:
         return redact(text, self.rules)
 
-    def of_name(self, name: str) -> Redacted:
+    def of_name(self, name: str) -> RedactedText:
         """Redact a recurring name, such as a session's; names without secrets are cached."""
         digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
         if digest in self._clean_names:
-            return Redacted(name, ())
+            return RedactedText(name, ())
         redacted = self(name)
         if not redacted.findings:
             if len(self._clean_names) >= _MAX_CACHED_NAMES:

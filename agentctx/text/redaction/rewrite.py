@@ -51,7 +51,7 @@ _LINE_WRAPS: Final = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>#|*+]{0,40}(
 _SUSPICIOUS: Final = re.compile(r"[\r\x1b\x00\x08\\%&\"'`]|=\n")
 
 
-class Rewritten(NamedTuple):
+class RewrittenText(NamedTuple):
     """A rewritten text, with the start of each run and the part of the original that it came from."""
 
     text: str
@@ -72,10 +72,10 @@ class Rewritten(NamedTuple):
         return offset, offset + 1
 
 
-def rewrite(text: str, pattern: re.Pattern[str], replace: Replace) -> Rewritten | None:
+def rewrite(text: str, pattern: re.Pattern[str], replace: Replace) -> RewrittenText | None:
     """Replace every match in the text; return None without a match."""
     parts: list[str] = []
-    rewritten = Rewritten("", [], [])
+    rewritten = RewrittenText("", [], [])
     at = length = 0
 
     def add(part: str, start: int, end: int, *, is_copy: bool) -> int:
@@ -99,7 +99,7 @@ class View(NamedTuple):
     """A text after several rewrites; `chain` lists the last one first."""
 
     text: str
-    chain: tuple[Rewritten, ...] = ()
+    chain: tuple[RewrittenText, ...] = ()
     is_wrapped: bool = False
     """Whether possibly unrelated lines were joined."""
 
@@ -108,7 +108,7 @@ class View(NamedTuple):
             start, end = step.original(start, end)
         return start, end
 
-    def then(self, step: Rewritten | None) -> View:
+    def then(self, step: RewrittenText | None) -> View:
         return self if step is None else self._replace(text=step.text, chain=(step, *self.chain))
 
 
@@ -132,7 +132,7 @@ def is_undisguised(text: str) -> bool:
     return text.isascii() and _SUSPICIOUS.search(text) is None and _LINE_WRAPS.search(text) is None
 
 
-def _steps(text: str) -> Iterable[Callable[[str], Rewritten | None]]:
+def _steps(text: str) -> Iterable[Callable[[str], RewrittenText | None]]:
     if not text.isascii() or any(map(text.__contains__, "\r\x1b\x00\x08")):
         yield lambda each: rewrite(each, _FORMS, _canonical_form)
     if "\\" in text or "%" in text or "&" in text:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.embedding.providers.prices import Price
-from agentctx.embedding.providers.spending import FILE_NAME, Spending, Spent
+from agentctx.embedding.providers.spending import FILE_NAME, Spending, TokenUsage
 from agentctx.errors import Disposition, SpendCapReached
 
 DOLLAR_A_TOKEN = Price(1_000_000.0, "a test")
@@ -55,23 +55,23 @@ def test_calls_add_up_until_one_exceeds_the_cap(clock: Clock) -> None:
     assert "$6.00 of $10.00 are spent" in refused.value.message
     assert refused.value.disposition is Disposition.LATER
     assert refused.value.retry_after_s == 12 * 3_600
-    assert spending.today() == Spent(6, 6.0)
+    assert spending.today() == TokenUsage(6, 6.0)
     spend(spending, 4)
-    assert spending.today() == Spent(10, 10.0)
+    assert spending.today() == TokenUsage(10, 10.0)
 
 
 def test_the_reported_count_replaces_the_estimate(clock: Clock) -> None:
     spending = spending_with_cap(clock)
     with spending.call(9) as charge:
         charge.tokens = 3
-    assert spending.today() == Spent(3, 3.0)
+    assert spending.today() == TokenUsage(3, 3.0)
 
 
 def test_a_call_that_is_not_billed_costs_nothing(clock: Clock) -> None:
     spending = spending_with_cap(clock)
     with spending.call(9) as charge:
         charge.void()
-    assert spending.today() == Spent()
+    assert spending.today() == TokenUsage()
     spend(spending, 10)
 
 
@@ -79,7 +79,7 @@ def test_a_call_without_a_reply_costs_its_estimate(clock: Clock) -> None:
     spending = spending_with_cap(clock)
     with pytest.raises(asyncio.CancelledError), spending.call(9):
         raise asyncio.CancelledError
-    assert spending.today() == Spent(9, 9.0)
+    assert spending.today() == TokenUsage(9, 9.0)
 
 
 def test_calls_in_flight_reserve_their_estimate(clock: Clock) -> None:
@@ -100,7 +100,7 @@ def test_the_count_restarts_at_midnight_utc(clock: Clock) -> None:
     clock.now += 1
     assert not is_cap_reached(spending)
     spend(spending, 10)
-    assert spending.since_start == Spent(20, 20.0)
+    assert spending.since_start == TokenUsage(20, 20.0)
 
 
 def test_after_a_refusal_the_cap_counts_as_reached_even_if_less_would_fit(clock: Clock) -> None:
@@ -117,8 +117,8 @@ def test_after_a_refusal_the_cap_counts_as_reached_even_if_less_would_fit(clock:
 def test_the_count_survives_a_restart_and_is_private(clock: Clock, tmp_path: Path) -> None:
     spend(spending_with_cap(clock, tmp_path), 6)
     again = spending_with_cap(clock, tmp_path)
-    assert again.today() == Spent(6, 6.0)
-    assert again.since_start == Spent()
+    assert again.today() == TokenUsage(6, 6.0)
+    assert again.since_start == TokenUsage()
     assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
 
 
@@ -134,7 +134,7 @@ def test_after_the_clock_is_set_back_the_earlier_day_is_found_again(clock: Clock
     clock.now += 400 * 24 * HOUR_MS
     spend(spending_with_cap(clock, tmp_path), 5)
     clock.now = NOON
-    assert spending_with_cap(clock, tmp_path).today() == Spent(6, 6.0)
+    assert spending_with_cap(clock, tmp_path).today() == TokenUsage(6, 6.0)
 
 
 def test_old_days_are_forgotten(clock: Clock, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_broken_file_is_reported_and_replaced(clock: Clock, tmp_path: Path, co
         spending = spending_with_cap(clock, tmp_path)
     assert [line["event"] for line in logged] == ["spending_not_readable"]
     spend(spending, 1)
-    assert spending_with_cap(clock, tmp_path).today() == Spent(1, 1.0)
+    assert spending_with_cap(clock, tmp_path).today() == TokenUsage(1, 1.0)
 
 
 def test_an_unwritable_file_is_reported_and_counting_continues(clock: Clock, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_an_unwritable_file_is_reported_and_counting_continues(clock: Clock, tmp
 def test_without_a_price_only_tokens_are_counted(clock: Clock) -> None:
     spending = Spending(clock=clock)
     spend(spending, 7)
-    assert spending.today() == Spent(7, 0.0)
+    assert spending.today() == TokenUsage(7, 0.0)
     assert not is_cap_reached(spending)
 
 

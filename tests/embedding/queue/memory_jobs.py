@@ -176,7 +176,7 @@ class MemoryJobs:
 
 
 @dataclass
-class Failing:
+class FailingCalls:
     """A fault that raises `error` for the next `times` calls of one of `operations`."""
 
     error: DeadlineExceeded | StorageFailed

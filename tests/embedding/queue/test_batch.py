@@ -3,14 +3,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.embedding.queue.batch import Batcher, Queued, halves
+from agentctx.embedding.queue.batch import Batcher, QueuedJob, halves
 from tests.embedding.queue.memory_jobs import make_job
 
 
 def batcher_with(count: int, *, size: int = 4, wait_ms: int = 50, since: int = 1_000) -> Batcher:
     batcher = Batcher(size=size, wait_ms=wait_ms)
     for number in range(count):
-        batcher.add(Queued(make_job(number), since + number))
+        batcher.add(QueuedJob(make_job(number), since + number))
     return batcher
 
 
@@ -96,7 +96,7 @@ def test_no_job_is_lost_or_duplicated(actions: list[str]) -> None:
     for number, action in enumerate(actions):
         if action == "add":
             added.append(number)
-            batcher.add(Queued(make_job(number), number))
+            batcher.add(QueuedJob(make_job(number), number))
         elif action in {"take", "probe"}:
             batch = batcher.take(8 if action == "take" else 1)
             assert len(batch) <= batcher.limit

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentctx.embedding.queue.batch import Batcher, Queued
+from agentctx.embedding.queue.batch import Batcher, QueuedJob
 from agentctx.embedding.queue.call import RECALL_AFTER_MS
 from agentctx.embedding.queue.intake import Intake
 from agentctx.embedding.queue.settlements import Outcome
@@ -159,7 +159,7 @@ def test_all_texts_of_an_entry_leave_a_batch_and_the_others_keep_their_order() -
     first, second, third, fourth = (make_job(number) for number in range(1, 5))
     older = replace(second, id=9)
     for job in (first, older, third):
-        batcher.add(Queued(job, 0))
+        batcher.add(QueuedJob(job, 0))
     batcher.put_first([(second,), (fourth, second)])
     assert batcher.drop({second.entry}) == (older, second, second)
     assert (batcher.take(8), batcher.take(8)) == ((fourth,), (first, third))

@@ -10,7 +10,7 @@ from agentctx.config.embedding import QueueSettings
 from agentctx.embedding.queue.table import JobTable, StorageAbandoned
 from agentctx.errors import DeadlineExceeded, StorageFailed, StorageFull
 from tests.embedding.queue.manual_timer import ManualTimer
-from tests.embedding.queue.memory_jobs import SPACE, Failing, MemoryJobs
+from tests.embedding.queue.memory_jobs import SPACE, FailingCalls, MemoryJobs
 from tests.embedding.queue.scripted_provider import good_reply
 from tests.embedding.queue.seeded import seeded
 
@@ -24,7 +24,7 @@ async def test_a_failing_storage_is_retried_until_it_works(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer, logs: list[MutableMapping[str, Any]]
 ) -> None:
     jobs = storage.save("a", "b")
-    storage.fault = Failing(StorageFull("disk full"), ("complete",), 7)
+    storage.fault = FailingCalls(StorageFull("disk full"), ("complete",), 7)
     task = asyncio.ensure_future(table.complete(jobs, good_reply(["a", "b"])))
     await timer.until(lambda: table.reason == "disk full")
     assert await timer.run(task) == 2
@@ -35,7 +35,7 @@ async def test_a_failing_storage_is_retried_until_it_works(
 async def test_a_slow_storage_is_retried_until_it_answers(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    storage.fault = Failing(DeadlineExceeded("reading took too long"), ("next_due",), 3)
+    storage.fault = FailingCalls(DeadlineExceeded("reading took too long"), ("next_due",), 3)
     assert await timer.run(table.next_due()) is None
     assert storage.operations.count("next_due") == 4
 
@@ -43,7 +43,7 @@ async def test_a_slow_storage_is_retried_until_it_answers(
 async def test_retries_are_at_most_ten_seconds_apart(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
-    storage.fault = Failing(StorageFailed("locked"), ("claim",), 1_000)
+    storage.fault = FailingCalls(StorageFailed("locked"), ("claim",), 1_000)
     started = timer.now()
     await timer.run(table.claim(1, ()))
     assert timer.now() - started <= 1_000 * 10_000
@@ -54,7 +54,7 @@ async def test_after_giving_up_a_failure_is_final(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     (job,) = storage.save("a")
-    storage.fault = Failing(StorageFailed("gone"), ("bury",), 10**9)
+    storage.fault = FailingCalls(StorageFailed("gone"), ("bury",), 10**9)
     waiting = asyncio.ensure_future(table.bury(job, "bad"))
     await timer.until(lambda: table.reason is not None)
     table.give_up()
@@ -88,7 +88,7 @@ async def test_a_job_that_became_due_since_the_claim_is_not_missed(
     due = timer.now() + 1
     await storage.postpone(storage.save("a"), not_before=due, error="down")
     assert await timer.run(table.claim(8, ())) == []
-    storage.fault = Failing(StorageFailed("locked"), ("next_due",), 3)
+    storage.fault = FailingCalls(StorageFailed("locked"), ("next_due",), 3)
     assert await timer.run(table.next_due()) == due
     assert timer.now() > due
 

@@ -17,7 +17,7 @@ from agentctx.errors import Disposition, ProviderFailed, SpendCapReached, Storag
 from agentctx.storage.vectors import Vectors
 from tests.embedding.queue.conftest import MakeQueue
 from tests.embedding.queue.manual_timer import ManualTimer
-from tests.embedding.queue.memory_jobs import Failing, MemoryJobs
+from tests.embedding.queue.memory_jobs import FailingCalls, MemoryJobs
 from tests.embedding.queue.scripted_provider import ScriptedProvider, failing, good_reply, vector_of
 
 HOUR = 3_600_000
@@ -141,7 +141,7 @@ async def test_after_a_crash_a_new_queue_takes_over_leased_jobs(
     crashed = make_queue()
     crashing = asyncio.ensure_future(crashed.run())
     await timer.until(lambda: provider.hanging == 1)
-    storage.fault = Failing(StorageFailed("the process is gone"), ("release_leases",), 1)
+    storage.fault = FailingCalls(StorageFailed("the process is gone"), ("release_leases",), 1)
     crashing.cancel()
     await timer.until(crashing.done)
     assert len(storage.leased) == 50
@@ -651,7 +651,7 @@ async def test_a_full_disk_costs_time_but_no_job(
         raise TimeoutError
 
     provider.answer = fail_once_then_refuse
-    storage.fault = Failing(StorageFull("no space left"), (operation,), 6)
+    storage.fault = FailingCalls(StorageFull("no space left"), (operation,), 6)
     queue = make_queue()
     queue.start()
     await timer.until(lambda: queue.status().reason == "no space left")
@@ -666,7 +666,7 @@ async def test_vectors_that_could_not_be_stored_are_not_computed_again(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     storage.save(*texts(5))
-    storage.fault = Failing(StorageFull("no space left"), ("complete",), 20)
+    storage.fault = FailingCalls(StorageFull("no space left"), ("complete",), 20)
     make_queue().start()
     await timer.until(lambda: not storage.rows)
     assert provider.sizes == [5]
@@ -755,7 +755,7 @@ async def test_a_stop_with_a_failing_storage_returns(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     queue = await start_idle(make_queue(), timer)
-    storage.fault = Failing(StorageFull("no space left"), ("complete", "release_leases"), 10**9)
+    storage.fault = FailingCalls(StorageFull("no space left"), ("complete", "release_leases"), 10**9)
     queue.enqueue(storage.save(*texts(10)))
     await timer.until(lambda: queue.status().reason == "no space left")
     await timer.run(queue.stop(), limit_ms=0)

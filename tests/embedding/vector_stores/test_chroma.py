@@ -12,7 +12,7 @@ import pytest
 
 from agentctx.embedding.vector_stores.chroma import ChromaVectorStore
 from agentctx.embedding.vector_stores.chroma_client import close, collection_name, parse_url
-from agentctx.embedding.vector_stores.chroma_rows import RowVanishing, hit_of
+from agentctx.embedding.vector_stores.chroma_rows import VanishedRow, hit_of
 from agentctx.errors import ConfigInvalid, InvalidInput, StorageClosed, StorageFailed
 from agentctx.text.chunking.base import PositionAwareChunk
 from agentctx_testing.conformance.vector_stores import (
@@ -264,7 +264,7 @@ class TestTwoStores:
 
 
 def test_a_row_without_metadata_is_vanishing_but_a_foreign_one_is_an_error() -> None:
-    with pytest.raises(RowVanishing):
+    with pytest.raises(VanishedRow):
         hit_of('["knowledge", "a"]', "text", None, 0.1)
     for stored_id, metadata in (("x", None), ('["knowledge", "a"]', {"other": 1})):
         with pytest.raises(StorageFailed, match="not written by agentctx"):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.text.redaction.planting import Plant, planting
-from tests.text.redaction.secrets import ALNUM, B64, HEX, Make, Planted, made, some
+from tests.text.redaction.secrets import ALNUM, B64, HEX, Make, PlantedSecret, made, some
 
 _WORDS: Final = (
     "sparrow",
@@ -43,11 +43,11 @@ _KEY: Final = made(some(ALNUM, 30), "a1")
 def _pem(prefix: str, end: str = "\n") -> Plant:
     """A private key whose lines stand between a prefix and an end."""
 
-    def plant(dice: random.Random) -> Planted:
+    def plant(dice: random.Random) -> PlantedSecret:
         body = [some(B64, 64)(dice) for _ in range(6)]
         lines = ["-----BEGIN PRIVATE" + " KEY-----", *body, "-----END PRIVATE" + " KEY-----"]
         text = "".join(f"{prefix}{line}{end}" for line in lines)
-        return Planted(f"{text} after", text[text.index(body[0]) : text.index(body[-1]) + 64])
+        return PlantedSecret(f"{text} after", text[text.index(body[0]) : text.index(body[-1]) + 64])
 
     return plant
 

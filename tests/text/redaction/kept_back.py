@@ -14,9 +14,9 @@ import string
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from tests.text.redaction.secrets import ALNUM, B64, HEX, URL, Make, Planted, made, one_of, some
+from tests.text.redaction.secrets import ALNUM, B64, HEX, URL, Make, PlantedSecret, made, one_of, some
 
-Plant: TypeAlias = Callable[[random.Random], Planted]
+Plant: TypeAlias = Callable[[random.Random], PlantedSecret]
 
 _LOWER: Final = string.ascii_lowercase
 _LOWER_DIGIT: Final = _LOWER + string.digits
@@ -61,17 +61,17 @@ def _stripe(dice: random.Random) -> str:
 def _in(make: Make, *templates: str) -> Plant:
     """The secret in one of the lines, in place of `§`."""
 
-    def plant(dice: random.Random) -> Planted:
+    def plant(dice: random.Random) -> PlantedSecret:
         secret = make(dice)
-        return Planted(dice.choice(templates).replace("§", secret), secret)
+        return PlantedSecret(dice.choice(templates).replace("§", secret), secret)
 
     return plant
 
 
 def _disguised(make: Make, disguise: Callable[[str, random.Random], str], *templates: str) -> Plant:
-    def plant(dice: random.Random) -> Planted:
+    def plant(dice: random.Random) -> PlantedSecret:
         secret = disguise(make(dice), dice)
-        return Planted(dice.choice(templates).replace("§", secret), secret)
+        return PlantedSecret(dice.choice(templates).replace("§", secret), secret)
 
     return plant
 
@@ -370,12 +370,12 @@ def _math(text: str, _: random.Random) -> str:
 
 
 def _prefixed_pem(prefix: str) -> Plant:
-    def plant(dice: random.Random) -> Planted:
+    def plant(dice: random.Random) -> PlantedSecret:
         body = [some(B64, 64)(dice) for _ in range(8)]
         head, foot = "-----BEGIN RSA PRIVATE" + " KEY-----", "-----END RSA PRIVATE" + " KEY-----"
         lines = [f"{prefix}{each}" for each in (head, *body, foot)]
         text = "\n".join(lines)
-        return Planted(f"{text}\nafter", text[text.index(body[0]) : text.index(body[-1]) + 64])
+        return PlantedSecret(f"{text}\nafter", text[text.index(body[0]) : text.index(body[-1]) + 64])
 
     return plant
 

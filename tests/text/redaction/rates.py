@@ -8,13 +8,15 @@ from typing import Final
 
 from agentctx.text.redaction.redact import find
 from agentctx.text.redaction.rules import SecretRules
-from tests.text.redaction.secrets import Planted
+from tests.text.redaction.secrets import PlantedSecret
 
 SAMPLES: Final = 12
 """Secrets of each kind."""
 
 
-def caught(rules: SecretRules, kinds: Mapping[str, Callable[[random.Random], Planted]]) -> dict[str, float]:
+def caught(
+    rules: SecretRules, kinds: Mapping[str, Callable[[random.Random], PlantedSecret]]
+) -> dict[str, float]:
     """Return, by kind, the share of secrets that are redacted completely: every letter and digit."""
     return {
         kind: sum(_is_cut_out(plant(dice), rules) for _ in range(SAMPLES)) / SAMPLES
@@ -28,7 +30,7 @@ def cut_wrongly(rules: SecretRules, lines: Iterable[str]) -> list[str]:
     return [line for line in lines if find(line, rules)]
 
 
-def _is_cut_out(planted: Planted, rules: SecretRules) -> bool:
+def _is_cut_out(planted: PlantedSecret, rules: SecretRules) -> bool:
     findings = find(planted.line, rules)
     start = planted.line.index(planted.secret)
     places = (at for at, each in enumerate(planted.secret, start) if each.isalnum())

@@ -19,7 +19,7 @@ UPPER = string.ascii_uppercase + string.digits
 Make: TypeAlias = Callable[[random.Random], str]
 
 
-class Planted(NamedTuple):
+class PlantedSecret(NamedTuple):
     """A line and the secret in it."""
 
     line: str
@@ -548,11 +548,11 @@ BESIDE = {
 KINDS = (*ANYWHERE, *BESIDE)
 
 
-def planted(kind: str, dice: random.Random) -> Planted:
+def planted(kind: str, dice: random.Random) -> PlantedSecret:
     """Return a line with a new secret of this kind."""
     if kind in ANYWHERE:
         make, places = ANYWHERE[kind], _PLACES
     else:
         make, places = BESIDE[kind]
     secret = make(dice)
-    return Planted(dice.choice(places).format(secret), secret)
+    return PlantedSecret(dice.choice(places).format(secret), secret)

@@ -19,7 +19,7 @@ from tests.text.redaction.secrets import (
     BESIDE,
     HEX,
     URL,
-    Planted,
+    PlantedSecret,
     made,
     one_of,
     planted,
@@ -49,9 +49,9 @@ def _strong(dice: random.Random) -> str:
 def _as(disguise: Callable[[str, random.Random], str], *templates: str) -> Plant:
     """A token of a known kind, disguised."""
 
-    def plant(dice: random.Random) -> Planted:
+    def plant(dice: random.Random) -> PlantedSecret:
         secret = disguise(_known(dice), dice)
-        return Planted(dice.choice(templates).replace("§", secret), secret)
+        return PlantedSecret(dice.choice(templates).replace("§", secret), secret)
 
     return plant
 

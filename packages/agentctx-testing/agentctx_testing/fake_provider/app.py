@@ -42,7 +42,7 @@ from agentctx_testing.fake_provider.dialects.openai import COMPATIBLE, OPENAI
 from agentctx_testing.fake_provider.dialects.voyage import VOYAGE
 from agentctx_testing.fake_provider.exchange import FakeExchange, compact
 from agentctx_testing.fake_provider.faults import HttpFault, hint_headers
-from agentctx_testing.fake_provider.requests import FakeRefusal, Payload, Rejected, require
+from agentctx_testing.fake_provider.requests import FakeRefusal, Payload, RefusalError, require
 from agentctx_testing.fake_provider.script import RecordedRequest, Script
 from agentctx_testing.fake_provider.vectors import corrupt
 
@@ -113,7 +113,7 @@ class FakeProviderApp:
         try:
             self._require_key(dialect, request)
             reply = await self._answer(dialect, endpoint, request, seen, fault)
-        except Rejected as refused:
+        except RefusalError as refused:
             reply = _as_json(dialect.refusal(refused.refusal), status=refused.refusal.status)
         headers = {dialect.request_id_header: _request_id(seen), **(fault.headers if fault else {})}
         return deliver(replace(reply, headers=headers), kind=fault.kind if fault else None)
@@ -128,9 +128,9 @@ class FakeProviderApp:
             return
         key = dialect.keys.find(request)
         if not key:
-            raise Rejected(dialect.keys.missing)
+            raise RefusalError(dialect.keys.missing)
         if self._key is not None and key != self._key:
-            raise Rejected(dialect.keys.wrong)
+            raise RefusalError(dialect.keys.wrong)
 
     async def _answer(
         self,
@@ -141,7 +141,7 @@ class FakeProviderApp:
         fault: HttpFault | None,
     ) -> FakeReply:
         if endpoint is None:
-            raise Rejected(FakeRefusal(404, f"Unknown request URL: {seen.method} {seen.path}."))
+            raise RefusalError(FakeRefusal(404, f"Unknown request URL: {seen.method} {seen.path}."))
         for name in endpoint.required_headers:
             require(request.headers.get(name), f"{name}: header is required")
         body = _object(seen.payload) if endpoint.method == "POST" else {}

@@ -69,7 +69,7 @@ def event(payload: object, name: str | None = None) -> bytes:
 
 
 def objects_field(payload: Payload, name: str, message: str) -> list[Payload]:
-    """Return a field that must be a non-empty list of objects. Raises `Rejected`."""
+    """Return a field that must be a non-empty list of objects. Raises `RefusalError`."""
     value = payload.get(name)
     items = value if isinstance(value, list) else []
     require(items and all(isinstance(item, dict) for item in items), message, param=name)

@@ -51,7 +51,7 @@ class FakeRefusal:
     retry_info_s: float | None = None
 
 
-class Rejected(Exception):
+class RefusalError(Exception):
     """Raised to answer the request with an error."""
 
     def __init__(self, refusal: FakeRefusal) -> None:
@@ -65,20 +65,20 @@ def count_tokens(text: str) -> int:
 
 
 def require(holds: object, message: str, *, status: int = 400, **fields: Any) -> None:
-    """Raise `Rejected` unless `holds` is true. `fields` are further fields of `FakeRefusal`."""
+    """Raise `RefusalError` unless `holds` is true. `fields` are further fields of `FakeRefusal`."""
     if not holds:
-        raise Rejected(FakeRefusal(status, message, **fields))
+        raise RefusalError(FakeRefusal(status, message, **fields))
 
 
 def text_field(payload: Payload, name: str, *, status: int = 400) -> str:
-    """Return a field that must be a non-empty string. Raises `Rejected`."""
+    """Return a field that must be a non-empty string. Raises `RefusalError`."""
     value = payload.get(name)
     require(isinstance(value, str) and value, f"{name} is required", status=status, param=name)
     return str(value)
 
 
 def texts_field(payload: Payload, name: str, *, status: int = 400) -> tuple[str, ...]:
-    """Return a field that must be a string or a list of strings. Raises `Rejected`."""
+    """Return a field that must be a string or a list of strings. Raises `RefusalError`."""
     value = payload.get(name)
     texts: Sequence[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else ()
     given = isinstance(value, str | list) and all(isinstance(text, str) for text in texts)
@@ -87,7 +87,7 @@ def texts_field(payload: Payload, name: str, *, status: int = 400) -> tuple[str,
 
 
 def number_field(payload: Payload, name: str, *, status: int = 400) -> int | None:
-    """Return a field that must be an integer or absent. Raises `Rejected`."""
+    """Return a field that must be an integer or absent. Raises `RefusalError`."""
     value = payload.get(name)
     is_number = isinstance(value, int) and not isinstance(value, bool)
     require(value is None or is_number, f"{name} must be a number", status=status, param=name)

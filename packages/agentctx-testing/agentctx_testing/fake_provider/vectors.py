@@ -11,7 +11,7 @@ from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import ProviderFailed
 from agentctx.storage.vectors import Vectors
 from agentctx_testing.fake_provider.faults import Kind
-from agentctx_testing.fake_provider.requests import EmbedRequest, FakeRefusal, Rejected, RerankRequest
+from agentctx_testing.fake_provider.requests import EmbedRequest, FakeRefusal, RefusalError, RerankRequest
 
 _RECALL_SHARE = 0.9
 
@@ -67,16 +67,16 @@ async def embed(request: EmbedRequest, dimension: int | None = None) -> list[Row
     provider does so (`request.unit_length`).
 
     Raises:
-        Rejected: a length that the model does not give, or a text that is not valid Unicode.
+        RefusalError: a length that the model does not give, or a text that is not valid Unicode.
     """
     possible = dimensions_of(request.model, dimension)
     wanted = possible.default if request.dimension is None else request.dimension
     if not 1 <= wanted <= possible.largest:
-        raise Rejected(FakeRefusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
+        raise RefusalError(FakeRefusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
     try:
         vectors = await _vectors(request, wanted if request.unit_length else possible.largest)
     except ProviderFailed as failed:
-        raise Rejected(FakeRefusal(400, failed.message)) from failed
+        raise RefusalError(FakeRefusal(400, failed.message)) from failed
     return [Row(index, row[:wanted]) for index, row in enumerate(vectors)]
 
 

@@ -33,7 +33,7 @@ class TestStore(VectorStoreConformance):
         return NeverDeletes(dimension=DIMENSION)
 
 
-class Unordered(FakeProvider):
+class UnorderedProvider(FakeProvider):
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return np.ascontiguousarray((await super().embed(texts))[::-1])
 
@@ -41,7 +41,7 @@ class Unordered(FakeProvider):
 class TestProvider(ProviderConformance):
     @pytest.fixture
     def make(self) -> Make:
-        return Unordered
+        return UnorderedProvider
 
 
 class LosesTheEnd:
@@ -57,7 +57,7 @@ class TestChunker(ChunkerConformance):
         return LosesTheEnd()
 
 
-class AsGiven:
+class UnrankedReranker:
     name = "as-given"
 
     async def rerank(
@@ -68,8 +68,8 @@ class AsGiven:
 
 class TestReranker(RerankerConformance):
     @pytest.fixture
-    def reranker(self) -> AsGiven:
-        return AsGiven()
+    def reranker(self) -> UnrankedReranker:
+        return UnrankedReranker()
 
 
 class TestEngine(StorageConformance):

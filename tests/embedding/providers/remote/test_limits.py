@@ -11,7 +11,7 @@ import pytest
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.embedding.providers.registry import create_provider, open_spending
-from agentctx.embedding.providers.spending import Spending, Spent
+from agentctx.embedding.providers.spending import Spending, TokenUsage
 from agentctx.errors import ProviderFailed, SpendCapReached
 from tests.embedding.providers.remote.conftest import MakeProvider
 from tests.embedding.providers.remote.loopback import Loopback, http, replies
@@ -47,7 +47,7 @@ async def test_reported_tokens_are_counted(server: Loopback) -> None:
     server.answer = lambda _: reply_reporting(7)
     await provider.embed(["a text of some length"])
     await provider.embed_query("a question of some length")
-    assert spending.today() == Spent(14, 14.0)
+    assert spending.today() == TokenUsage(14, 14.0)
     await provider.aclose()
 
 
@@ -88,7 +88,7 @@ async def test_an_unreachable_provider_bills_nothing(server: Loopback) -> None:
     assert away is not None
     with pytest.raises(ProviderFailed, match="no connection"):
         await away.embed(["123456789"])
-    assert spending.today() == Spent()
+    assert spending.today() == TokenUsage()
     await away.aclose()
     await provider.aclose()
 
@@ -111,7 +111,7 @@ async def test_a_closed_provider_counts_nothing(server: Loopback) -> None:
     for ask in (provider.embed(["text"]), provider.embed_query("text")):
         with pytest.raises(ProviderFailed, match="closed"):
             await ask
-    assert spending.today() == Spent()
+    assert spending.today() == TokenUsage()
 
 
 async def test_the_count_is_stored_in_the_folder(server: Loopback, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_the_count_is_stored_in_the_folder(server: Loopback, tmp_path: Pat
     again = open_spending(settings, tmp_path, now)
     assert again is not None
     assert spending is not None
-    assert again.today() == spending.today() != Spent()
+    assert again.today() == spending.today() != TokenUsage()
     await provider.aclose()
 
 

@@ -47,7 +47,7 @@ _TYPES = {
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
-    """Read a Messages request. Raises `Rejected` as Anthropic does, also for misplaced tool results."""
+    """Read a Messages request. Raises `RefusalError` as Anthropic does, also for misplaced tool results."""
     limit = number_field(payload, "max_tokens")
     require(limit is not None, "max_tokens: Field required")
     is_stream = payload.get("stream") is True
@@ -76,7 +76,7 @@ def stream(exchange: FakeExchange) -> list[bytes]:
 
 
 def count(payload: Payload) -> Payload:
-    """Return the reply of `count_tokens`. Raises `Rejected`."""
+    """Return the reply of `count_tokens`. Raises `RefusalError`."""
     return {"input_tokens": _read(payload).prompt_tokens}
 
 

@@ -24,8 +24,8 @@ class RowEndpoint(Generic[R]):
     """An endpoint for vectors or scores.
 
     Args:
-        read: returns the request in the body, with any model in the path; may raise `Rejected`.
-        rows: answers it, given the server's own length of vectors; may raise `Rejected`.
+        read: returns the request in the body, with any model in the path; may raise `RefusalError`.
+        rows: answers it, given the server's own length of vectors; may raise `RefusalError`.
         write: returns the reply.
     """
 
@@ -39,13 +39,13 @@ class RowEndpoint(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """A chat endpoint. `read` gets the body, the model in the path and the query, and may raise `Rejected`.
+    """A chat endpoint. `read` gets the body, the model in the path and the query; may raise `RefusalError`.
 
     Args:
         write, stream: return the whole reply, and the pieces of a stream.
         stream_error: returns the piece that ends a stream with an error, given the body of the error.
         stream_type: content type of a stream.
-        recall: adds the stored items of the conversation (by id) to the body; may raise `Rejected`.
+        recall: adds the stored items of the conversation (by id) to the body; may raise `RefusalError`.
         remember: returns the id and the items to store.
         required_headers: a request without them is refused.
     """
@@ -64,7 +64,7 @@ class ChatEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class PlainEndpoint:
-    """A reply that depends on the body alone; `write` may raise `Rejected`."""
+    """A reply that depends on the body alone; `write` may raise `RefusalError`."""
 
     path: str
     method: Literal["GET", "POST"]

@@ -23,7 +23,7 @@ _ID = "00000000-0000-4000-8000-000000000000"
 
 
 def read(payload: Payload, _: str) -> EmbedRequest:
-    """Read an embed request. Like Cohere, accept empty strings. Raises `Rejected`."""
+    """Read an embed request. Like Cohere, accept empty strings. Raises `RefusalError`."""
     texts = texts_field(payload, "texts")
     require(texts, "invalid request: at least one of texts, images or inputs must be provided")
     require(
@@ -52,7 +52,7 @@ def write(request: EmbedRequest, rows: list[Row]) -> Payload:
 
 
 def read_rerank(payload: Payload, _: str) -> RerankRequest:
-    """Raises `Rejected`."""
+    """Raises `RefusalError`."""
     documents = texts_field(payload, "documents")
     require(documents, "invalid request: list of documents must not be empty")
     require(

@@ -40,7 +40,7 @@ MODELS = ("gemini-2.5-flash", "gemini-3.1-pro-preview")
 
 def read_batch(payload: Payload, model: str) -> EmbedRequest:
     """Read one text from each of `requests`, joining the parts of a content like the real API does.
-    Raises `Rejected`.
+    Raises `RefusalError`.
     """
     requests = payload.get("requests")
     require(isinstance(requests, list) and requests, "* BatchEmbedContentsRequest.requests: is required")
@@ -58,7 +58,7 @@ def read_batch(payload: Payload, model: str) -> EmbedRequest:
 
 
 def read_single(payload: Payload, model: str) -> EmbedRequest:
-    """Raises `Rejected`."""
+    """Raises `RefusalError`."""
     return _read_one(payload, model, must_name=False)
 
 
@@ -127,7 +127,7 @@ def stream(exchange: FakeExchange) -> list[bytes]:
 
 
 def read(payload: Payload, model: str, query: Mapping[str, str], *, is_stream: bool = False) -> ChatRequest:
-    """Raises `Rejected`."""
+    """Raises `RefusalError`."""
     message = "* GenerateContentRequest.contents: contents is not specified"
     contents = objects_field(payload, "contents", message)
     for content in contents:

@@ -31,7 +31,7 @@ _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 def read(payload: Payload, _: str) -> EmbedRequest:
-    """Read an embed request; an empty `input` gives an empty reply. Raises `Rejected`."""
+    """Read an embed request; an empty `input` gives an empty reply. Raises `RefusalError`."""
     value = payload.get("input")
     texts = () if value is None or value == "" else texts_field(payload, "input")
     matches = all(count_tokens(text) <= MAX_INPUT_TOKENS for text in texts)
@@ -40,7 +40,7 @@ def read(payload: Payload, _: str) -> EmbedRequest:
 
 
 def read_old(payload: Payload, _: str) -> EmbedRequest:
-    """Read a request of the old endpoint, which takes one `prompt`. Raises `Rejected`."""
+    """Read a request of the old endpoint, which takes one `prompt`. Raises `RefusalError`."""
     prompt = payload.get("prompt") or ""
     require(isinstance(prompt, str), "invalid input type")
     return EmbedRequest(text_field(payload, "model"), (prompt,) if prompt else ())
@@ -65,7 +65,7 @@ def refusal(refused: FakeRefusal) -> Payload:
 
 
 def read_chat(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
-    """Raises `Rejected`."""
+    """Raises `RefusalError`."""
     model = text_field(payload, "model")
     messages = objects_field(payload, "messages", "messages must not be empty")
     for message in messages:
@@ -79,7 +79,7 @@ def read_chat(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
 
 
 def read_generate(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
-    """Raises `Rejected`."""
+    """Raises `RefusalError`."""
     model = text_field(payload, "model")
     return _chat_request(payload, model, str(payload.get("prompt") or ""), payload.get("images"))
 

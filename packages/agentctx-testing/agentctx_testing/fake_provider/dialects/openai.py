@@ -39,7 +39,7 @@ _INVALID_INPUT = (
 
 
 def read(payload: Payload, _: str) -> EmbedRequest:
-    """Read an embeddings request. Raises `Rejected` as OpenAI does: empty strings, too many inputs, …"""
+    """Read an embeddings request. Raises `RefusalError` as OpenAI does: empty strings, too many inputs, …"""
     request = _read(payload)
     longest = max(map(count_tokens, request.texts))
     require(

@@ -21,7 +21,7 @@ _DONE = b"data: [DONE]\n\n"
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
-    """Read a chat request. Raises `Rejected` as OpenAI does, also for tool calls without results."""
+    """Read a chat request. Raises `RefusalError` as OpenAI does, also for tool calls without results."""
     messages = objects_field(payload, "messages", "Missing required parameter: 'messages'.")
     for at, message in enumerate(messages):
         role = message.get("role")

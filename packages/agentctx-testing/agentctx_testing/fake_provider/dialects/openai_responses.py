@@ -11,7 +11,7 @@ from agentctx_testing.fake_provider.requests import Payload, require
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatRequest:
-    """Read a request. Raises `Rejected` as OpenAI does, also for the output of a call that was never made."""
+    """Read a request. Raises `RefusalError` as OpenAI does, also for the output of an unknown call."""
     items = input_items(payload)
     require(items, "Missing required parameter: 'input'.", param="input", code="missing_required_parameter")
     _require_calls(items)
@@ -30,7 +30,7 @@ def input_items(payload: Payload) -> list[Payload]:
 
 
 def recall(payload: Payload, stored: Mapping[str, Sequence[Payload]]) -> Payload:
-    """Prepend the items that `previous_response_id` refers to. Raises `Rejected`."""
+    """Prepend the items that `previous_response_id` refers to. Raises `RefusalError`."""
     previous = payload.get("previous_response_id")
     if previous is None:
         return payload

@@ -28,7 +28,7 @@ def max_tokens(model: str) -> int:
 
 
 def read(payload: Payload, _: str) -> EmbedRequest:
-    """Raises `Rejected`."""
+    """Raises `RefusalError`."""
     model, texts = text_field(payload, "model"), texts_field(payload, "input")
     require(texts and all(texts), "Input cannot contain empty strings or empty lists.")
     require(
@@ -53,7 +53,7 @@ def write(request: EmbedRequest, rows: list[Row]) -> Payload:
 
 
 def read_rerank(payload: Payload, _: str) -> RerankRequest:
-    """Raises `Rejected`."""
+    """Raises `RefusalError`."""
     documents = texts_field(payload, "documents")
     require(documents, "The list of documents must not be empty.")
     require(len(documents) <= MAX_DOCUMENTS, f"The number of documents cannot exceed {MAX_DOCUMENTS}.")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from agentctx.embedding.providers.fake import FakeProvider
 from agentctx_testing.fake_provider.faults import KINDS, Kind
-from agentctx_testing.fake_provider.requests import EmbedRequest, Rejected, RerankRequest
+from agentctx_testing.fake_provider.requests import EmbedRequest, RefusalError, RerankRequest
 from agentctx_testing.fake_provider.vectors import Row, corrupt, dimensions_of, embed, overlap, rank
 
 
@@ -49,12 +49,12 @@ def test_dimensions_match_the_real_models(model: str, default: int, largest: int
 
 @pytest.mark.parametrize("dimension", [0, -1, 17])
 async def test_a_length_the_model_does_not_give_is_refused(dimension: int) -> None:
-    with pytest.raises(Rejected, match="from 1 to 16"):
+    with pytest.raises(RefusalError, match="from 1 to 16"):
         await embed(EmbedRequest("m", ("x",), dimension), 16)
 
 
 async def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(Rejected, match="surrogate"):
+    with pytest.raises(RefusalError, match="surrogate"):
         await embed(EmbedRequest("m", ("\ud800",)), 16)
 
 
