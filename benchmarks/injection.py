@@ -171,7 +171,7 @@ async def _ask(
         eagerness=eagerness,
     )
     question = Question(
-        text=text, wanted=Filter(namespace=DEFAULT_NAMESPACE), limit=5, order="relevance", position="tail"
+        text=text, filter=Filter(namespace=DEFAULT_NAMESPACE), limit=5, order="relevance", position="tail"
     )
     return _outcome(await service.context(question, budget_tokens=_BUDGET), target.ids, relevant)
 

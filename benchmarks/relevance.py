@@ -130,7 +130,7 @@ async def _answers(target: Searchable, dense_weight: float) -> list[Quality]:
     answers = []
     for query in target.source.queries:
         question = Question(
-            text=query.text, wanted=Filter(namespace=DEFAULT_NAMESPACE), limit=_ALL_CHUNKS, order="relevance"
+            text=query.text, filter=Filter(namespace=DEFAULT_NAMESPACE), limit=_ALL_CHUNKS, order="relevance"
         )
         answer = await _whole_answer(service, question)
         # An entry ranks where its best chunk ranks.

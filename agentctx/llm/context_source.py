@@ -121,7 +121,7 @@ class ServiceContextSource:
         context = await self._service.context(
             Question(
                 text=question.text,
-                wanted=wanted,
+                filter=wanted,
                 also=tuple(also),
                 limit=self._settings.max_results,
                 order="relevance",

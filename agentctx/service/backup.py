@@ -100,11 +100,11 @@ class Backups:
 
     async def _make(self, target: Path | None) -> BackupResult:
         folder = folder_of(self.settings.backup, self.data_dir)
-        wanted = target or folder / scheduled_name(self.storage.clock())
+        path = target or folder / scheduled_name(self.storage.clock())
         try:
             if target is None:
                 await asyncio.to_thread(make_folder, folder)
-            backup = await self.storage.backups.write(wanted)
+            backup = await self.storage.backups.write(path)
         except (DeadlineExceeded, StorageFailed) as error:
             if target is None:  # a path from the caller may be mistyped, and the caller gets the error
                 await asyncio.to_thread(self._note_failure, error)

@@ -158,8 +158,8 @@ class ForgetService:
         """Find the other parts of the turn that the entry is a part of."""
         if not (turn := entry.attributes.get("turn")):
             return []
-        wanted = Filter(namespace=entry.namespace, collections=("observation",), session=entry.session)
-        page = partial(self.storage.entries.list_entries, wanted, limit=PAGE, with_content=False)
+        observations = Filter(namespace=entry.namespace, collections=("observation",), session=entry.session)
+        page = partial(self.storage.entries.list_entries, observations, limit=PAGE, with_content=False)
         entries, before = await page()
         while before is not None:
             more, before = await page(before=before)
@@ -168,9 +168,9 @@ class ForgetService:
 
     async def _captured(self, entry: Entry) -> list[str]:
         storage = self.storage
-        wanted = Filter(namespace=entry.namespace, collections=("observation",))
-        hits = (await storage.search.by_words(entry.content, wanted, MAX_INSPECTED)).hits
-        found = await storage.search.resolve([hit.chunk for hit in hits], wanted)
+        observations = Filter(namespace=entry.namespace, collections=("observation",))
+        hits = (await storage.search.by_words(entry.content, observations, MAX_INSPECTED)).hits
+        found = await storage.search.resolve([hit.chunk for hit in hits], observations)
         ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
         others = {each: await storage.entries.get(each) for each in ids if each != entry.id}
         contents = {each: other.content for each, other in others.items() if other is not None}

@@ -75,7 +75,7 @@ class Injections:
             return explained(entry.id, quarantined(entry.id, known.quarantined))
         if known.file_state and known.file_state.state == "withdrawn":
             return explained(entry.id, withdrawn(known.file_state.reason))
-        if verdict := filtered_out(entry, allowed(question).wanted, question.also):
+        if verdict := filtered_out(entry, allowed(question).filter, question.also):
             return explained(entry.id, verdict)
         if verdict := not_asked(question, is_on=self.settings.value.embedding.rag.enabled):
             return explained(entry.id, verdict)
@@ -105,7 +105,7 @@ class Injections:
 
     async def _explained(self, entry: Entry, question: Question, budget_tokens: int) -> wire.ExplainReply:
         context = await self.rag.context(question, budget_tokens=budget_tokens)
-        home = replace(question, wanted=replace(question.wanted, namespace=entry.namespace), also=())
+        home = replace(question, filter=replace(question.filter, namespace=entry.namespace), also=())
         where = await self.rag.ranks_of(home, entry.id)
         mine = [each for each in context.considered if each.candidate.entry == entry.id]
         best = best_of(mine)
@@ -113,7 +113,7 @@ class Injections:
             return explained(
                 entry.id, explain_not_found(entry, where, context.degraded, question.also), where
             )
-        found = await self.storage.search.resolve([best.candidate.chunk], allowed(home).wanted)
+        found = await self.storage.search.resolve([best.candidate.chunk], allowed(home).filter)
         texts = words_of(ranking_text(found[best.candidate.chunk])) if found else []
         words = QuestionWords(question.text).match(texts)
         rank = _rank(context.considered, best)
@@ -134,5 +134,5 @@ class Injections:
         return explain_fate(best, fused_rank=rank, limit=question.limit, gate=gate, share=share)
 
 
-def _rank(considered: Sequence[ConsideredCandidate], wanted: ConsideredCandidate) -> int:
-    return next(at for at, each in enumerate(considered, start=1) if each is wanted)
+def _rank(considered: Sequence[ConsideredCandidate], best: ConsideredCandidate) -> int:
+    return next(at for at, each in enumerate(considered, start=1) if each is best)

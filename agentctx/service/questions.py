@@ -157,7 +157,7 @@ class Questions:
         return Question(
             # The provider sees the question. Redacted parts could not match anyway: entries are redacted too.
             text=self.redactor(request.query).text,
-            wanted=self._filter(request),
+            filter=self._filter(request),
             also=request.asked[1:],
             limit=limit,
             order=request.order,

@@ -178,9 +178,9 @@ async def _found_by_word(storage: Storage, canary: Canary) -> bool:
 
 
 async def _found_by_vectors(storage: Storage, canary: Canary) -> bool:
-    wanted = Filter(namespace=canary.namespace)
+    in_namespace = Filter(namespace=canary.namespace)
     for space, vector in canary.vectors.items():
-        if not is_found(canary.chunk, await storage.search.by_vector(space, vector, wanted, NEAREST)):
+        if not is_found(canary.chunk, await storage.search.by_vector(space, vector, in_namespace, NEAREST)):
             return False
     return True
 

@@ -154,7 +154,7 @@ def explained(
         distance_rank=where.distance if where else None,
         fused_rank=fused_rank,
         words_matched=words.matched if words else None,
-        words_wanted=words.wanted if words else None,
+        words_wanted=words.total if words else None,
         gate=None if gate is None else round(gate, 6),
         degraded=where.degraded if where else None,
         candidates=[injection_candidate(each) for each in candidates],

@@ -52,7 +52,7 @@ async def unfound(
     rag = RAGService(storage, None, lambda: ServingModel(None))
     broken: list[str] = []
     for entry, word in islice(own_words(texts), sought):
-        question = Question(text=word, wanted=Filter(namespace=namespace), limit=FEW, order="relevance")
+        question = Question(text=word, filter=Filter(namespace=namespace), limit=FEW, order="relevance")
         found = [hit.entry.id for hit in (await rag.retrieve(question)).hits]
         broken += _misplaced(entry, word, found)
     return broken
@@ -96,4 +96,4 @@ def _misplaced(entry: str, word: str, found: Collection[str]) -> Iterable[str]:
 
 def _is_plain(word: str) -> bool:
     one_case = word.isascii() and ((word.isalpha() and word.islower()) or word.isdigit())
-    return one_case and QuestionWords(word).match([word]).wanted == 1
+    return one_case and QuestionWords(word).match([word]).total == 1

@@ -257,7 +257,7 @@ async def test_req_emb_006_rag_service(core: Core, provider: Recording) -> None:
     keeper = core.lanes.leading.keeper
     service = RAGService(core.storage, provider, lambda: ServingModel(keeper.searched, keeper.reason))
     wanted = Filter(namespace="default", collections=("knowledge",))
-    answer = await service.retrieve(Question(text="falcon on the tower", wanted=wanted, limit=5))
+    answer = await service.retrieve(Question(text="falcon on the tower", filter=wanted, limit=5))
     assert answer.degraded is None
     assert answer.hits[0].content == "the falcon nests on the tower"
     assert {hit.entry.collection for hit in answer.hits} == {"knowledge"}

@@ -50,19 +50,19 @@ def ranks_of(
     )
 
 
-def filtered_out(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanation | None:
+def filtered_out(entry: Entry, search_filter: Filter, also: Sequence[str] = ()) -> Explanation | None:
     """Return why no wording of the question can find a live entry, or None if one can.
 
     `also` are further namespaces of the question.
     """
-    if entry.namespace not in {wanted.namespace, *also}:
-        there, *asked = (repr(readable(each)) for each in (entry.namespace, wanted.namespace, *also))
+    if entry.namespace not in {search_filter.namespace, *also}:
+        there, *asked = (repr(readable(each)) for each in (entry.namespace, search_filter.namespace, *also))
         return Explanation(
             "namespace", f"it is in the namespace {there}; the question asks in {', '.join(asked)}"
         )
-    if narrowed := _narrowed(entry, wanted):
+    if narrowed := _narrowed(entry, search_filter):
         return Explanation("filter", f"the question is limited to {narrowed}")
-    if entry.trust not in wanted.trust:
+    if entry.trust not in search_filter.trust:
         return Explanation(
             "trust", f"its trust is {entry.trust}; a system prompt allows only agent and operator"
         )
@@ -80,22 +80,22 @@ def withdrawn(reason: str) -> Explanation:
     return Explanation("withdrawn", f"its file no longer says it: {reason} (`agentctx ingest --status`)")
 
 
-def _narrowed(entry: Entry, wanted: Filter) -> str | None:
+def _narrowed(entry: Entry, search_filter: Filter) -> str | None:
     """Return the first condition of the filter that the entry does not meet."""
-    missing = [tag for tag in wanted.tags if tag not in (entry.attributes.get("tags") or ())]
-    collections, category = wanted.collections, entry.attributes.get("category")
+    missing = [tag for tag in search_filter.tags if tag not in (entry.attributes.get("tags") or ())]
+    collections, category = search_filter.collections, entry.attributes.get("category")
     unmet = {
         f"the collections {', '.join(collections or ())}; it is in {entry.collection}": (
             collections is not None and entry.collection not in collections
         ),
-        f"the session {wanted.session!r}; it belongs to {entry.session!r}": (
-            wanted.session is not None and entry.session not in {wanted.session, ""}
+        f"the session {search_filter.session!r}; it belongs to {entry.session!r}": (
+            search_filter.session is not None and entry.session not in {search_filter.session, ""}
         ),
-        f"the agent {wanted.agent!r}": wanted.agent not in {None, entry.agent},
-        f"the category {wanted.category!r}": wanted.category not in {None, category},
+        f"the agent {search_filter.agent!r}": search_filter.agent not in {None, entry.agent},
+        f"the category {search_filter.category!r}": search_filter.category not in {None, category},
         f"the tag {', '.join(missing)!r}": bool(missing),
-        "newer entries": wanted.since is not None and entry.updated < wanted.since,
-        "older entries": wanted.until is not None and entry.updated >= wanted.until,
+        "newer entries": search_filter.since is not None and entry.updated < search_filter.since,
+        "older entries": search_filter.until is not None and entry.updated >= search_filter.until,
     }
     return next((condition for condition, is_unmet in unmet.items() if is_unmet), None)
 

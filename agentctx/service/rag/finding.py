@@ -121,7 +121,7 @@ def passages(asked: SearchInput) -> Steps[Ranking]:
     count = max(READ, question.limit + SPARE)
     read = [*fused[:count], *(worth_reading(fused[count:]) if asked.query is not None else ())]
     with measured.stage("resolve"):
-        around: ChunksWithTurns = yield WithTurns([each.chunk for each in read], question.wanted, asked.query)
+        around: ChunksWithTurns = yield WithTurns([each.chunk for each in read], question.filter, asked.query)
     with measured.stage("rank"):
         judged = _judged(asked, read, around)
     texts = around.texts
@@ -129,7 +129,7 @@ def passages(asked: SearchInput) -> Steps[Ranking]:
         each.chunk for each in judged if each.chunk not in texts
     ]:  # of hits, not hits themselves
         with measured.stage("resolve"):
-            texts = {**texts, **(yield Texts(neighbours, question.wanted))}
+            texts = {**texts, **(yield Texts(neighbours, question.filter))}
     judged = [each for each in judged if each.chunk in texts]
     gone = [each for each in read if each.chunk not in texts]
     chunks = {each.chunk for each in read}
@@ -142,7 +142,7 @@ def nearest(asked: SearchInput) -> Steps[Sequence[NearestChunk]]:
     if asked.nearest is not None or asked.query is None:
         return asked.nearest or ()
     with asked.stopwatch.stage("vectors"):
-        found: list[NearestChunk] = yield Nearest(asked.query, asked.question.wanted, asked.pool)
+        found: list[NearestChunk] = yield Nearest(asked.query, asked.question.filter, asked.pool)
     return found
 
 

@@ -23,7 +23,7 @@ class Question:
     """
 
     text: str
-    wanted: Filter
+    filter: Filter
     also: tuple[str, ...] = ()
     """Further namespaces to search with the same filter."""
     limit: int
@@ -42,7 +42,7 @@ class Question:
     @property
     def filters(self) -> list[Filter]:
         """The filter for each namespace to search."""
-        return [self.wanted, *(replace(self.wanted, namespace=name) for name in self.also)]
+        return [self.filter, *(replace(self.filter, namespace=name) for name in self.also)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +68,5 @@ def allowed(question: Question) -> Question:
     """Restrict the question to what its position allows: nothing of unknown origin in a system prompt."""
     if question.position != "system":
         return question
-    trust = tuple(each for each in question.wanted.trust if each in TRUST_OF_SYSTEM)
-    return replace(question, wanted=replace(question.wanted, trust=trust))
+    trust = tuple(each for each in question.filter.trust if each in TRUST_OF_SYSTEM)
+    return replace(question, filter=replace(question.filter, trust=trust))

@@ -29,26 +29,26 @@ class BoundedReranker:
     telemetry: Telemetry
 
     async def order(
-        self, query: str, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk], wanted: int
+        self, query: str, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk], limit: int
     ) -> tuple[list[Candidate], str | None]:
-        """Reorder the candidates: the best `wanted` of the first `settings.candidates` come first.
+        """Reorder the candidates: the best `limit` of the first `settings.candidates` come first.
 
         If the reranker fails or takes too long, return the given order and the reason.
         """
         read = candidates[: self.settings.candidates]
         chunks = [as_chunk(found[candidate.chunk]) for candidate in read]
         with self.telemetry.stage("rerank"):
-            best, reason = await self._best(query, chunks, min(wanted, len(chunks)))
+            best, reason = await self._best(query, chunks, min(limit, len(chunks)))
         if reason is not None:
             _log.warning("rerank_failed", reranker=self.reranker.name, reason=reason)
         return to_front(candidates, best), reason
 
     async def _best(
-        self, query: str, chunks: Sequence[PositionAwareChunk], wanted: int
+        self, query: str, chunks: Sequence[PositionAwareChunk], limit: int
     ) -> tuple[list[int], str | None]:
         try:
             async with asyncio.timeout(self.settings.deadline_s):
-                best = await self.reranker.rerank(query, chunks, wanted)
+                best = await self.reranker.rerank(query, chunks, limit)
             return checked_ids(best, chunks), None
         except TimeoutError:
             return [], f"deadline: it took longer than {self.settings.deadline_s:g} s"
@@ -58,12 +58,12 @@ class BoundedReranker:
             return [], f"{ProviderFailed.code}: {type(error).__name__}"
 
 
-def can_change_result(count: int, wanted: int, order: Order) -> bool:
-    """Return whether reranking can change an answer of `wanted` out of `count` candidates.
+def can_change_result(count: int, limit: int, order: Order) -> bool:
+    """Return whether reranking can change an answer of `limit` out of `count` candidates.
 
     With order "distance", only the choice of candidates matters, not their ranking.
     """
-    return count > (wanted if order == "distance" else 1)
+    return count > (limit if order == "distance" else 1)
 
 
 def as_chunk(resolved: ResolvedChunk) -> PositionAwareChunk:

@@ -121,7 +121,7 @@ class Retrieval:
 
     async def _words(self, question: Question, pool: int) -> SearchInput:
         with self._telemetry.stage("words"):
-            found = await self._storage.by_words(question.text, question.wanted, pool)
+            found = await self._storage.by_words(question.text, question.filter, pool)
         self._chunks = found.counts.chunks
         return self._input(question, pool, found)
 
@@ -149,7 +149,7 @@ class Retrieval:
     async def _nearest(self, space: int, query: Vectors, question: Question, pool: int) -> list[NearestChunk]:
         """Search by vector while the keyword search is running; otherwise, the steps do it."""
         with self._telemetry.stage("vectors"):
-            return await self._storage.by_vector(space, query, question.wanted, pool)
+            return await self._storage.by_vector(space, query, question.filter, pool)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
         # The namespaces ask the same question concurrently: the first one embeds it for all.
@@ -177,12 +177,12 @@ def sub_questions(question: Question) -> list[Question]:
     A long prompt has several queries; the most relevant of their answers count.
     """
     texts = queries_of(question.text)
-    return [replace(question, wanted=wanted, text=text) for wanted in question.filters for text in texts]
+    return [replace(question, filter=each, text=text) for each in question.filters for text in texts]
 
 
 def merged(questions: Sequence[Question], found: Sequence[Ranking]) -> Ranking:
     """Merge what was found for the questions from `sub_questions` into one ranking."""
-    by_namespace = groupby(zip(questions, found, strict=True), lambda pair: pair[0].wanted.namespace)
+    by_namespace = groupby(zip(questions, found, strict=True), lambda pair: pair[0].filter.namespace)
     merge = interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
     # The words of different texts cannot be compared, so those of the first decide, in all namespaces.
     first = (each for asked, each in zip(questions, found, strict=True) if asked.text == questions[0].text)

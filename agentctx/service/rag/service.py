@@ -117,7 +117,7 @@ class RAGService:
         else:
             answer, trace = await self._injection(allowed(question))
         left = budget_tokens - estimate_tokens(EMPTY_FRAME)
-        shown = {hit.chunk: block_passage(hit, question.wanted.namespace) for hit in answer.hits}
+        shown = {hit.chunk: block_passage(hit, question.filter.namespace) for hit in answer.hits}
         hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(shown[hit.chunk])))
         block = render([shown[hit.chunk] for hit in hits], secret=await self.secret())
         answer = replace(answer, hits=tuple(hits), block=block, tokens=estimate_tokens(block))
@@ -160,7 +160,7 @@ class RAGService:
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None
         if self.eagerness and not question.everything:
-            sizes = [await self._sizes.of(wanted.namespace) for wanted in question.filters]
+            sizes = [await self._sizes.of(each.namespace) for each in question.filters]
             gate = Gate.of(self.eagerness, sum(sizes))
         return InjectionRules(
             gate=gate,

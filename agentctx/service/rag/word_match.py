@@ -29,15 +29,15 @@ ENOUGH_WORDS = 16
 
 
 class WordMatch(NamedTuple):
-    """How many of the `wanted` words of the question a text has; 0 wanted for a question without words."""
+    """How many of a question's `total` words a text has; the total is 0 for a question without words."""
 
     matched: int
-    wanted: int
+    total: int
 
     @property
     def coverage(self) -> float:
-        """The share of wanted words that matched, 0 to 1."""
-        return min(1.0, self.matched / min(self.wanted, ENOUGH_WORDS)) if self.wanted else 0.0
+        """The share of the words that matched, 0 to 1."""
+        return min(1.0, self.matched / min(self.total, ENOUGH_WORDS)) if self.total else 0.0
 
 
 class QuestionWords:

@@ -189,7 +189,7 @@ class EntryStore:
     async def import_entry(
         self,
         entry: Entry,
-        wanted: ImportOptions,
+        options: ImportOptions,
         *,
         principal: int,
         last: Entry | None = None,
@@ -201,7 +201,7 @@ class EntryStore:
         A key that follows from the text is that of `last`, the version that was live, in all versions.
 
         Raises:
-            Forgotten: the id was forgotten, and `wanted.include_forgotten` is false.
+            Forgotten: the id was forgotten, and `options.include_forgotten` is false.
             InvalidInput: a field is missing, unknown or malformed, or the id belongs to another entry.
             SecretRefused: the entry contains secrets, and the redactor refuses them.
             UnknownCollection, StorageFull, StorageFailed.
@@ -225,8 +225,8 @@ class EntryStore:
         draft = await asyncio.to_thread(revised_draft, ours, kind, values, expires=entry.expires)
         draft = replace(draft, key=kind.key(of_last), derived_from=derived_from)
         draft = await _run(partial(screened, draft, self._screener), len(draft.content))
-        saved = await self._entries.import_entry(draft, wanted, embed=self._on_saved is not None)
-        if not wanted.dry_run:
+        saved = await self._entries.import_entry(draft, options, embed=self._on_saved is not None)
+        if not options.dry_run:
             self._emit(saved)
         return replace(saved, redacted=_distinct(of_fields, of_names), flags=draft.flags or ())
 
@@ -275,21 +275,21 @@ class EntryStore:
         return await self._entries.history(entry_id, limit=limit, before=before)
 
     async def list_entries(
-        self, wanted: Filter, *, limit: int = 50, before: str | None = None, with_content: bool = True
+        self, listed: Filter, *, limit: int = 50, before: str | None = None, with_content: bool = True
     ) -> tuple[list[Entry], str | None]:
         """Return a page of live entries, newest first, and the cursor of the next page.
 
         Entries in quarantine are included. Names are redacted like those of saved entries.
         """
         session, agent, key = (
-            redact_name(name, self._redactor)[0] for name in (wanted.session, wanted.agent, wanted.key)
+            redact_name(name, self._redactor)[0] for name in (listed.session, listed.agent, listed.key)
         )
-        collections = wanted.collections or self.collections
-        wanted = replace(wanted, collections=collections, session=session, agent=agent, with_quarantined=True)
+        collections = listed.collections or self.collections
+        listed = replace(listed, collections=collections, session=session, agent=agent, with_quarantined=True)
         page = partial(self._entries.list_entries, limit=limit, before=before, with_content=with_content)
-        if key != wanted.key and (found := await page(wanted))[0]:  # a file, or saved by an older version
+        if key != listed.key and (found := await page(listed))[0]:  # a file, or saved by an older version
             return found
-        return await page(replace(wanted, key=key))
+        return await page(replace(listed, key=key))
 
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None

@@ -171,7 +171,7 @@ class _Case:
 
     def question(self, order: Order, position: InjectionPosition | None = None) -> Question:
         first, *also = self.namespaces
-        asked = Question(text=self.text, wanted=Filter(namespace=first), also=tuple(also), limit=self.limit)
+        asked = Question(text=self.text, filter=Filter(namespace=first), also=tuple(also), limit=self.limit)
         return replace(asked, order=order, position=position)
 
     async def by_relevance(self) -> list[str]:

@@ -51,7 +51,7 @@ def considered(fate: Fate, distance: float | None = 0.5) -> ConsideredCandidate:
 
 
 def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
-    wanted = Filter(
+    search_filter = Filter(
         namespace="default",
         collections=("knowledge",),
         session="s",
@@ -62,12 +62,12 @@ def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
         until=1_001,
     )
     assert filtered_out(ENTRY, ALL) is None
-    assert filtered_out(ENTRY, wanted) is None
-    assert filtered_out(replace(ENTRY, session=""), wanted) is None
+    assert filtered_out(ENTRY, search_filter) is None
+    assert filtered_out(replace(ENTRY, session=""), search_filter) is None
 
 
 @pytest.mark.parametrize(
-    ("wanted", "verdict", "said"),
+    ("search_filter", "verdict", "message"),
     [
         (Filter(namespace="other"), "namespace", "'default'"),
         (replace(ALL, collections=("learning",)), "filter", "the collections learning; it is in knowledge"),
@@ -80,11 +80,13 @@ def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
         (replace(ALL, trust=("agent",)), "trust", "its trust is external"),
     ],
 )
-def test_the_reason_for_leaving_an_entry_out_is_named(wanted: Filter, verdict: str, said: str) -> None:
-    explained = filtered_out(ENTRY, wanted)
+def test_the_reason_for_leaving_an_entry_out_is_named(
+    search_filter: Filter, verdict: str, message: str
+) -> None:
+    explained = filtered_out(ENTRY, search_filter)
     assert explained is not None
     assert explained.verdict == verdict
-    assert said in explained.message
+    assert message in explained.message
 
 
 def test_quarantine_names_its_reason_and_the_way_out() -> None:
@@ -104,7 +106,7 @@ def test_ranks_count_from_1_in_each_search() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pending", "word", "distance", "degraded", "verdict", "said"),
+    ("pending", "word", "distance", "degraded", "verdict", "message"),
     [
         (True, None, None, None, "no_vector", "not embedded yet"),
         (False, None, None, None, "no_match", "not among the 10 nearest"),
@@ -115,12 +117,12 @@ def test_ranks_count_from_1_in_each_search() -> None:
     ],
 )
 def test_why_an_entry_was_no_candidate(
-    pending: bool, word: int | None, distance: int | None, degraded: str | None, verdict: str, said: str
+    pending: bool, word: int | None, distance: int | None, degraded: str | None, verdict: str, message: str
 ) -> None:
     where = Ranks(word=word, distance=distance, looked_at=10, degraded=degraded)
     explained = explain_not_found(replace(ENTRY, pending=pending), where)
     assert explained.verdict == verdict
-    assert said in explained.message
+    assert message in explained.message
 
 
 def test_ranks_that_did_not_decide_are_not_given_as_the_reason() -> None:

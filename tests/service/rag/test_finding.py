@@ -38,7 +38,7 @@ FOUND_BY_WORDS = [WordHit(1, "1", 2.0), WordHit(2, "2", 1.0)]
 
 def asked(*, with_vector: bool) -> SearchInput:
     return SearchInput(
-        question=Question(text="red apple pie recipe", wanted=WANTED, limit=5),
+        question=Question(text="red apple pie recipe", filter=WANTED, limit=5),
         pool=40,
         dense_weight=0.5,
         words=QUESTION,

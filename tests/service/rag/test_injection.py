@@ -49,7 +49,7 @@ async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **ch
         eagerness=eagerness,
     )
     budget = changes.pop("budget_tokens", 1_000)
-    question = Question(text=text, wanted=ALL, limit=5, order="relevance", position="tail")
+    question = Question(text=text, filter=ALL, limit=5, order="relevance", position="tail")
     return await rag.context(replace(question, **changes), budget_tokens=budget)
 
 
@@ -199,7 +199,7 @@ class TestRelevance:
             rag = RAGService(core.storage, None, lambda: ServingModel(None), eagerness="careful")
             monkeypatch.setattr(NamespaceSizes, "of", lambda *_: asyncio.sleep(0, 1_000_000))
             question = Question(
-                text="who runs deploys from which branch, Kim?", wanted=ALL, limit=5, position="tail"
+                text="who runs deploys from which branch, Kim?", filter=ALL, limit=5, position="tail"
             )
             context = await rag.context(question, budget_tokens=1_000)
         assert (sources(context), fates(context)) == (["runbook"], {"injected": 1, "relevance": 1})
@@ -209,7 +209,7 @@ class TestRelevance:
         async with running_core(tmp_path, None) as core:
             await save(core, key="deploy-window", content="Never on Fridays.", tags=["release"])
             rag = RAGService(core.storage, None, lambda: ServingModel(None))
-            question = Question(text="deploy window for the release", wanted=ALL, limit=5, position="tail")
+            question = Question(text="deploy window for the release", filter=ALL, limit=5, position="tail")
             assert sources(await rag.context(question, budget_tokens=1_000)) == ["deploy-window"]
 
     async def test_a_question_after_a_paste_finds_its_memory(self, core: Core) -> None:

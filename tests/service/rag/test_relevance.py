@@ -58,11 +58,11 @@ def test_similarities_are_brought_to_the_scale_of_the_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("matched", "wanted", "enough"),
+    ("matched", "total", "enough"),
     [(3, 9, True), (3, 10, False), (2, 2, True), (2, 4, True), (2, 5, False), (1, 1, False), (0, 0, False)],
 )
-def test_words_alone_decide_without_a_vector(matched: int, wanted: int, enough: bool) -> None:
-    words = WordMatch(matched, wanted)
+def test_words_alone_decide_without_a_vector(matched: int, total: int, enough: bool) -> None:
+    words = WordMatch(matched, total)
     assert has_enough_words(words) is enough
     assert (relevance(CALIBRATION, None, 0.0, words) >= Gate.of("careful", 35).best) is enough
     assert relevance(None, 0.1, 0.0, words) == relevance(CALIBRATION, None, 0.0, words)

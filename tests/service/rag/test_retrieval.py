@@ -86,7 +86,7 @@ def retrieval(storage: SlowWords) -> Retrieval:
     )
 
 
-QUESTION = Question(text="where is it", wanted=Filter(namespace="n"), limit=3)
+QUESTION = Question(text="where is it", filter=Filter(namespace="n"), limit=3)
 
 
 async def test_in_a_large_memory_vectors_are_searched_while_the_keyword_search_is_running() -> None:

@@ -56,7 +56,7 @@ def service(core: Core, **settings: Any) -> RAGService:
 
 
 def asked(text: str, **changes: Any) -> Question:
-    return replace(Question(text=text, wanted=ALL, limit=5), **changes)
+    return replace(Question(text=text, filter=ALL, limit=5), **changes)
 
 
 def contents(answer: Answer) -> list[str]:
@@ -89,7 +89,7 @@ async def test_only_the_wanted_collections_are_searched(core: Core) -> None:
     await save(core, "learning", trigger="red cherry")
     await embedded(core)
     wanted = replace(ALL, collections=("observation", "learning"))
-    answer = await service(core).retrieve(asked("red", wanted=wanted))
+    answer = await service(core).retrieve(asked("red", filter=wanted))
     assert {hit.entry.collection for hit in answer.hits} == {"observation", "learning"}
 
 
@@ -98,7 +98,7 @@ async def test_a_session_does_not_hide_knowledge(core: Core) -> None:
     await save(core, "observation", session="s1", content="red pear")
     await save(core, "observation", session="s2", content="red plum")
     await embedded(core)
-    answer = await service(core).retrieve(asked("red", wanted=replace(ALL, session="s1")))
+    answer = await service(core).retrieve(asked("red", filter=replace(ALL, session="s1")))
     assert set(contents(answer)) == {"red apple", "red pear"}
 
 

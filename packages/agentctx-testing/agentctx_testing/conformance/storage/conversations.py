@@ -28,8 +28,8 @@ class ConversationConformance:
         for number in (0, 2):
             # An engine may return the whole text of a neighbour instead.
             if chunks[number] not in found.texts:
-                said = found.beside[chunks[number]]
-                assert (said.text, said.agent, said.labels) == (f"turn {number}", "a", f"label {number}")
+                text = found.neighbours[chunks[number]]
+                assert (text.text, text.agent, text.labels) == (f"turn {number}", "a", f"label {number}")
 
     async def test_neighbours_are_limited_to_what_the_filter_allows(
         self, storage: Storage, clock: ManualClock
