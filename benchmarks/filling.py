@@ -12,7 +12,7 @@ import numpy as np
 from agentctx.embedding.providers.base import EmbeddingProvider, check_reply, unit_rows
 from agentctx.embedding.providers.canary import CANARY
 from agentctx.service.stores.base import SaveContext
-from agentctx.service.stores.by_kind import MemoryStore
+from agentctx.service.stores.typed import MemoryStore
 from agentctx.storage.chunk_texts import TEMPLATE
 from agentctx.storage.records import Job, Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage

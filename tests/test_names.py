@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentctx.config.project import _address, namespace_of
 from agentctx.config.schema import LimitSettings
 from agentctx.names import is_namespace, name_from, namespace_from, namespace_given, normalised, readable
-from agentctx.service.stores.fields import Envelope, check
+from agentctx.service.stores.fields import ContextFields, check
 from tests.amount import examples
 
 STORED = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}\Z")
@@ -35,7 +35,7 @@ def name_of_yesterday(kind: str, original: str) -> str:
 def test_every_text_has_a_name_that_the_stores_accept(kind: str, original: str) -> None:
     name = namespace_from(kind, original)
     assert STORED.match(name)
-    assert check(Envelope, {"namespace": name}, LimitSettings(), what="It")["namespace"] == name
+    assert check(ContextFields, {"namespace": name}, LimitSettings(), what="It")["namespace"] == name
 
 
 @MANY
@@ -164,7 +164,7 @@ def test_a_redact_name_is_normalised(text: str) -> None:
 @given(reported=st.one_of(ANYTHING, AS_BYTES, AWKWARD.map(lambda text: text * 200)))
 def test_every_session_has_a_name_that_the_stores_accept(reported: str) -> None:
     name = name_from(reported)
-    check(Envelope, {"namespace": "n", "session": name, "agent": name}, LimitSettings(), what="It")
+    check(ContextFields, {"namespace": "n", "session": name, "agent": name}, LimitSettings(), what="It")
 
 
 @MANY

@@ -21,8 +21,8 @@ from agentctx.service.file_states import FileStates
 from agentctx.service.operations import Operation
 from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.stores.base import EntryStore, SaveContext
+from agentctx.service.stores.collection_rules import ENTRY_FIELDS
 from agentctx.service.stores.fields import check_namespace
-from agentctx.service.stores.kinds import ENTRY_FIELDS
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.base import Storage
 from agentctx.storage.ids import is_id

@@ -26,7 +26,7 @@ from agentctx.llm.context_source import ServiceContextSource
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
-from agentctx.service.stores.by_kind import KnowledgeStore, LearningStore, MemoryStore
+from agentctx.service.stores.typed import KnowledgeStore, LearningStore, MemoryStore
 from agentctx.storage.records import Job
 from agentctx.storage.search import Filter
 from agentctx.storage.vectors import Vectors

@@ -16,6 +16,7 @@ import structlog
 from agentctx.config.schema import CollectionSettings, LimitSettings
 from agentctx.errors import InvalidInput, SecretRefused, StorageCorrupt, UnknownCollection
 from agentctx.names import normalised
+from agentctx.service.stores.collection_rules import BUILT_IN, CUSTOM, CollectionRules, FieldValues
 from agentctx.service.stores.drafts import (
     counted,
     header,
@@ -28,8 +29,7 @@ from agentctx.service.stores.drafts import (
     vouched,
     without_cleared,
 )
-from agentctx.service.stores.fields import Envelope, check, validated
-from agentctx.service.stores.kinds import CUSTOM_KIND, KINDS, FieldValues, Kind
+from agentctx.service.stores.fields import ContextFields, check, validated
 from agentctx.service.stores.learning import applied, repetition
 from agentctx.service.stores.recurrence import save_learning
 from agentctx.service.stores.redaction import redact_fields, redact_name
@@ -84,7 +84,7 @@ class EntryStore:
     With `on_saved=None` nothing is embedded and no jobs are written.
     """
 
-    built_in: ClassVar[Sequence[str]] = tuple(KINDS)
+    built_in: ClassVar[Sequence[str]] = tuple(BUILT_IN)
     """The built-in collections of the store."""
 
     def __init__(
@@ -100,8 +100,8 @@ class EntryStore:
     ) -> None:
         declared = declared or {}
         self._entries = storage.entries
-        self._kinds = {name: KINDS[name] for name in self.built_in} | dict.fromkeys(declared, CUSTOM_KIND)
-        self.collections = tuple(self._kinds)
+        self._rules = {name: BUILT_IN[name] for name in self.built_in} | dict.fromkeys(declared, CUSTOM)
+        self.collections = tuple(self._rules)
         self._on_saved = on_saved
         self._clock = clock
         self._limits = limits or LimitSettings()
@@ -111,10 +111,10 @@ class EntryStore:
 
     def check_collection(self, name: str) -> None:
         """Raise `UnknownCollection`, listing the known ones, unless the collection exists."""
-        if name not in self._kinds:
+        if name not in self._rules:
             raise UnknownCollection(
                 f"Collection {name[:64]!r} does not exist.",
-                hint=f"Known are {', '.join(self._kinds)}; [collections.NAME] in the config declares more.",
+                hint=f"Known are {', '.join(self._rules)}; [collections.NAME] in the config declares more.",
             )
 
     async def save_fields(self, collection: str, values: Mapping[str, Any], context: SaveContext) -> Saved:
@@ -127,9 +127,9 @@ class EntryStore:
             VersionConflict, IdempotencyKeyReused, StorageFull, StorageFailed.
         """
         self.check_collection(collection)
-        kind, what = self._kinds[collection], f"This {collection} cannot be saved"
-        self._check_envelope(collection, kind, context)
-        checked = check(kind.model, values, self._limits, what=what)
+        rules, what = self._rules[collection], f"This {collection} cannot be saved"
+        self._check_context(collection, rules, context)
+        checked = check(rules.model, values, self._limits, what=what)
         checked = await self._under_its_key(context.namespace, collection, checked)
         draft, redacted = await _run(partial(self._draft, collection, checked, context, what), _size(checked))
         save: Callable[..., Awaitable[Saved]] = self._entries.save
@@ -167,17 +167,17 @@ class EntryStore:
         given_ttl, expires = self._lifetime(ttl)
 
         def revision(entry: Entry, _: Draft | None) -> Draft:
-            kind = self._kinds[entry.collection]
-            values = {**known_fields(kind, entry, self._limits), **redacted}
+            rules = self._rules[entry.collection]
+            values = {**known_fields(rules, entry, self._limits), **redacted}
             if "content" in redacted:
                 # The recorded positions belong to the file's text, which this edit replaces.
                 values.pop("file", None)
             what = f"This edit of {entry.collection} is not possible"
-            values = without_cleared(kind, values, [name for name in clear if name != "ttl"], what=what)
-            checked = check(kind.model, values, self._limits, what=what)
+            values = without_cleared(rules, values, [name for name in clear if name != "ttl"], what=what)
+            checked = check(rules.model, values, self._limits, what=what)
             kept = (None, None) if "ttl" in clear else (entry.expires, entry.ttl)
             ends, lasts = (expires, given_ttl) if ttl else kept
-            draft = revised_draft(entry, kind, checked, expires=ends, ttl=lasts)
+            draft = revised_draft(entry, rules, checked, expires=ends, ttl=lasts)
             # The editor becomes the principal, so that quotas and revocations cover the new text.
             return draft if principal is None else replace(draft, principal=principal)
 
@@ -206,13 +206,13 @@ class EntryStore:
             SecretRefused: the entry contains secrets, and the redactor refuses them.
             UnknownCollection, StorageFull, StorageFailed.
         """
-        kind, what = self._kinds[entry.collection], f"This {entry.collection} cannot be imported"
+        rules, what = self._rules[entry.collection], f"This {entry.collection} cannot be imported"
         where = SaveContext(
             namespace=entry.namespace, session=entry.session or None, agent=entry.agent or None
         )
-        self._check_envelope(entry.collection, kind, where)
-        values, of_fields = await self._imported_fields(kind, entry, what)
-        of_last, _ = await self._imported_fields(kind, last, what) if kind.counts and last else (values, ())
+        self._check_context(entry.collection, rules, where)
+        values, of_fields = await self._imported_fields(rules, entry, what)
+        of_last, _ = await self._imported_fields(rules, last, what) if rules.counts and last else (values, ())
         where, of_names = self._redact_context(where, what)
         ours = replace(
             entry,
@@ -220,10 +220,10 @@ class EntryStore:
             agent=where.agent or "",
             origin="import",
             principal=principal,
-            attributes=counted(kind, entry),
+            attributes=counted(rules, entry),
         )
-        draft = await asyncio.to_thread(revised_draft, ours, kind, values, expires=entry.expires)
-        draft = replace(draft, key=kind.key(of_last), derived_from=derived_from)
+        draft = await asyncio.to_thread(revised_draft, ours, rules, values, expires=entry.expires)
+        draft = replace(draft, key=rules.key(of_last), derived_from=derived_from)
         draft = await _run(partial(screened, draft, self._screener), len(draft.content))
         saved = await self._entries.import_entry(draft, options, embed=self._on_saved is not None)
         if not options.dry_run:
@@ -263,7 +263,7 @@ class EntryStore:
     async def get(self, entry_id: str, version: int | None = None) -> Entry:
         """Return the live version, or the given one. Raises `NotFound`."""
         entry = await self._entries.get(entry_id, version)
-        if entry is None or entry.collection not in self._kinds:
+        if entry is None or entry.collection not in self._rules:
             raise unknown_entry(entry_id, version)
         return entry
 
@@ -309,19 +309,19 @@ class EntryStore:
         is_old = await self._entries.find(namespace, collection, given) is not None
         return checked if is_old else {**checked, "key": key}
 
-    def _check_envelope(self, collection: str, kind: Kind, context: SaveContext) -> None:
+    def _check_context(self, collection: str, rules: CollectionRules, context: SaveContext) -> None:
         where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
-        validated(Envelope, where, self._limits, what=f"This {collection} cannot be saved")
-        if kind.needs_session and context.session is None:
+        validated(ContextFields, where, self._limits, what=f"This {collection} cannot be saved")
+        if rules.needs_session and context.session is None:
             raise InvalidInput(f"An entry of {collection} needs a session.", hint="Name the session.")
 
     async def _imported_fields(
-        self, kind: Kind, entry: Entry, what: str
+        self, rules: CollectionRules, entry: Entry, what: str
     ) -> tuple[FieldValues, tuple[str, ...]]:
-        known = check(kind.model, known_fields(kind, entry, self._limits), self._limits, what=what)
+        known = check(rules.model, known_fields(rules, entry, self._limits), self._limits, what=what)
         known = await self._under_its_key(entry.namespace, entry.collection, known)
         values, redacted = await self._redact(known, what)
-        return (check(kind.model, values, self._limits, what=what) if redacted else values), redacted
+        return (check(rules.model, values, self._limits, what=what) if redacted else values), redacted
 
     async def _redact(self, values: Mapping[str, Any], what: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         return await _run(partial(redact_fields, values, self._redactor, what=what), _size(values))
@@ -340,12 +340,12 @@ class EntryStore:
         self, collection: str, checked: FieldValues, context: SaveContext, what: str
     ) -> tuple[Draft, tuple[str, ...]]:
         """Return the draft of a save, screened, and the kinds of secrets that were redacted."""
-        kind = self._kinds[collection]
+        rules = self._rules[collection]
         values, of_fields = redact_fields(checked, self._redactor, what=what)
         if of_fields:  # what replaces a secret can be longer
-            values = check(kind.model, values, self._limits, what=what)
+            values = check(rules.model, values, self._limits, what=what)
         context, of_names = self._redact_context(context, what)
-        content = kind.content(values)
+        content = rules.content(values)
         ttl, expires = self._lifetime(context.ttl or self._ttls.get(collection))
         draft = Draft(
             namespace=context.namespace,
@@ -353,10 +353,10 @@ class EntryStore:
             content=content,
             spans=tuple(chunk_entry(content, source=values.get("source"))),
             chunking=CHUNKING_VERSION,
-            attributes=kind.attributes(values),
+            attributes=rules.attributes(values),
             labels=labels(values, context.agent or ""),
-            header=header(kind, values, context.agent or "", self._clock()),
-            key=kind.key(values),
+            header=header(rules, values, context.agent or "", self._clock()),
+            key=rules.key(values),
             session=context.session or "",
             agent=context.agent or "",
             origin=context.origin,

@@ -9,8 +9,8 @@ from typing import Any
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput
 from agentctx.plain_values import shown
+from agentctx.service.stores.collection_rules import CollectionRules, FieldValues, joined, key_and_tags
 from agentctx.service.stores.fields import MAX_COUNT
-from agentctx.service.stores.kinds import FieldValues, Kind, joined, key_and_tags
 from agentctx.storage.chunk_texts import MAX_CUES, cues_of
 from agentctx.storage.records import Draft, Entry, Revision
 from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
@@ -48,10 +48,10 @@ def screened_revision(
     return revise
 
 
-def known_fields(kind: Kind, entry: Entry, limits: LimitSettings) -> dict[str, Any]:
+def known_fields(rules: CollectionRules, entry: Entry, limits: LimitSettings) -> dict[str, Any]:
     """Return the fields from which an entry was made; of lists that recurrences add to, the newest items."""
-    known = kind.fields_of(entry)
-    for name, most in list_limits(limits) if kind.counts else ():
+    known = rules.fields_of(entry)
+    for name, most in list_limits(limits) if rules.counts else ():
         if isinstance(items := known.get(name), list):
             known[name] = items[-most:]
     return known
@@ -69,9 +69,9 @@ def newest(known: Sequence[str], added: Sequence[str], most: int) -> list[str]:
     return [item for item in merged if item not in old][-most:]
 
 
-def counted(kind: Kind, entry: Entry) -> dict[str, Any]:
+def counted(rules: CollectionRules, entry: Entry) -> dict[str, Any]:
     """Return the counts that an imported entry claims, without implausible values."""
-    known = {name: entry.attributes.get(name) for name in kind.counts}
+    known = {name: entry.attributes.get(name) for name in rules.counts}
     return {
         name: value
         for name, value in known.items()
@@ -80,27 +80,27 @@ def counted(kind: Kind, entry: Entry) -> dict[str, Any]:
 
 
 def without_cleared(
-    kind: Kind, values: Mapping[str, Any], cleared: Sequence[str], *, what: str
+    rules: CollectionRules, values: Mapping[str, Any], cleared: Sequence[str], *, what: str
 ) -> dict[str, Any]:
     """Return the fields of an entry without the ones that an edit clears.
 
     Raises:
-        InvalidInput: this kind has no such field, or requires it.
+        InvalidInput: this collection has no such field, or requires it.
     """
     for name in cleared:
-        if name not in kind.fields:
+        if name not in rules.fields:
             raise InvalidInput(
                 f"{what}: {shown(name)} is not a field of it.",
-                hint=f"Its fields are {', '.join(kind.model.model_fields)}.",
+                hint=f"Its fields are {', '.join(rules.model.model_fields)}.",
             )
-        if kind.model.model_fields[name].is_required():
+        if rules.model.model_fields[name].is_required():
             raise InvalidInput(f"{what}: it must have {name}.", hint=f"Give {name} another value.")
     return {name: value for name, value in values.items() if name not in cleared}
 
 
-def header(kind: Kind, values: FieldValues, agent: str, created: int) -> str:
+def header(rules: CollectionRules, values: FieldValues, agent: str, created: int) -> str:
     """Return the text embedded in front of each chunk: day and agent if the entry is dated, key and tags."""
-    return joined([format_date(created) if kind.is_dated else "", agent, key_and_tags(values)])
+    return joined([format_date(created) if rules.is_dated else "", agent, key_and_tags(values)])
 
 
 def labels(values: FieldValues, agent: str) -> str:
@@ -119,21 +119,21 @@ def merging(revision: Revision) -> Revision:
 
 
 def revised_draft(
-    entry: Entry, kind: Kind, values: FieldValues, *, expires: int | None, ttl: int | None = None
+    entry: Entry, rules: CollectionRules, values: FieldValues, *, expires: int | None, ttl: int | None = None
 ) -> Draft:
     """Return the draft that follows `entry` with other fields; provenance and counts stay."""
-    counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
-    content = kind.content(values)
+    counted = {name: value for name, value in entry.attributes.items() if name not in rules.fields}
+    content = rules.content(values)
     return Draft(
         namespace=entry.namespace,
         collection=entry.collection,
         content=content,
         spans=tuple(chunk_entry(content, source=values.get("source"))),
         chunking=CHUNKING_VERSION,
-        attributes={**kind.attributes(values), **counted},
+        attributes={**rules.attributes(values), **counted},
         labels=labels(values, entry.agent),
-        header=header(kind, values, entry.agent, entry.created),
-        key=kind.key(values),
+        header=header(rules, values, entry.agent, entry.created),
+        key=rules.key(values),
         session=entry.session,
         agent=entry.agent,
         origin=entry.origin,

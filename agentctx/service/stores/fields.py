@@ -202,7 +202,7 @@ class CustomFields(Fields):
     file: FileFields | None = None
 
 
-class Envelope(Fields):
+class ContextFields(Fields):
     """The namespace, session and agent of an entry."""
 
     namespace: Annotated[str, AfterValidator(check_namespace)]

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agentctx.config.schema import LimitSettings
+from agentctx.service.stores.collection_rules import BUILT_IN, NEW_COUNTS, FieldValues
 from agentctx.service.stores.drafts import known_fields, list_limits, newest, revised_draft
 from agentctx.service.stores.fields import MAX_COUNT, check
-from agentctx.service.stores.kinds import KINDS, NEW_COUNTS, FieldValues
 from agentctx.storage.records import Draft, Entry, Revision
 
-_KIND = KINDS["learning"]
+_RULES = BUILT_IN["learning"]
 _STAYS: Final = frozenset({"trigger", "error_pattern", "fix"})
 """What identifies a learning: an occurrence may say it in other words, but does not change it."""
 
@@ -66,15 +66,15 @@ def _merged(known: FieldValues, given: FieldValues, limits: LimitSettings) -> di
     added = {
         name: newest(known.get(name, ()), value, lists[name]) if name in lists else value
         for name, value in given.items()
-        if name in _KIND.fields and not (name in _STAYS and name in known)
+        if name in _RULES.fields and not (name in _STAYS and name in known)
     }
-    if given.get("category") == _KIND.model.model_fields["category"].default:
+    if given.get("category") == _RULES.model.model_fields["category"].default:
         del added["category"]
     return {**known, **added}
 
 
 def _known(entry: Entry, limits: LimitSettings) -> dict[str, Any]:
-    return known_fields(_KIND, entry, limits)
+    return known_fields(_RULES, entry, limits)
 
 
 def _counts(entry: Entry) -> dict[str, int | float]:
@@ -82,6 +82,6 @@ def _counts(entry: Entry) -> dict[str, int | float]:
 
 
 def _revised(entry: Entry, limits: LimitSettings, values: FieldValues, **counts: float) -> Draft:
-    checked = check(_KIND.model, values, limits, what="This learning cannot be changed")
-    draft = revised_draft(entry, _KIND, checked, expires=entry.expires)
+    checked = check(_RULES.model, values, limits, what="This learning cannot be changed")
+    draft = revised_draft(entry, _RULES, checked, expires=entry.expires)
     return replace(draft, attributes={**draft.attributes, **counts})

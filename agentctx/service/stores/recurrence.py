@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from agentctx.errors import KeyTaken, VersionConflict
-from agentctx.service.stores.kinds import key_of_error, learning_key
+from agentctx.service.stores.collection_rules import key_of_error, learning_key
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, Saved
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, NotFound, SecretRefused, TooLarge, VersionConflict
 from agentctx.service.stores.base import SaveContext
-from agentctx.service.stores.by_kind import KnowledgeStore
+from agentctx.service.stores.typed import KnowledgeStore
 from agentctx.storage.entries import ImportOptions
 from agentctx.storage.records import Change, Job
 from agentctx.storage.sqlite.engine import SqliteStorage

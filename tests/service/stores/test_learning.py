@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agentctx.errors import KeyTaken, NotFound
 from agentctx.service.stores.base import SaveContext
-from agentctx.service.stores.by_kind import LearningStore
 from agentctx.service.stores.learning import confidence
+from agentctx.service.stores.typed import LearningStore
 from agentctx.storage.chunk_texts import MAX_CUES
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_testing.drafts import ManualClock

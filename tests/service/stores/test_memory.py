@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.errors import InvalidInput
 from agentctx.service.stores.base import SaveContext
-from agentctx.service.stores.by_kind import MemoryStore
+from agentctx.service.stores.typed import MemoryStore
 from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import Origin

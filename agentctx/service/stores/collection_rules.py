@@ -31,7 +31,7 @@ def _key(values: FieldValues) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class CollectionRules:
     """The rules of one collection."""
 
     model: type[Fields]
@@ -98,21 +98,21 @@ def joined(parts: Iterable[str | None]) -> str:
     return " ".join(filter(None, parts))
 
 
-KINDS: Mapping[str, Kind] = {
-    "knowledge": Kind(model=KnowledgeFields, kept=("category", "tags", "cues", "source", "file")),
-    "observation": Kind(
+BUILT_IN: Mapping[str, CollectionRules] = {
+    "knowledge": CollectionRules(model=KnowledgeFields, kept=("category", "tags", "cues", "source", "file")),
+    "observation": CollectionRules(
         model=ObservationFields,
         kept=tuple(name for name in ObservationFields.model_fields if name != "content"),
         needs_session=True,
         is_dated=True,
     ),
-    "reflection": Kind(
+    "reflection": CollectionRules(
         model=ReflectionFields,
         kept=("tags", "cues", "source", "token_count", "generation"),
         needs_session=True,
         is_dated=True,
     ),
-    "learning": Kind(
+    "learning": CollectionRules(
         model=LearningFields,
         kept=tuple(LearningFields.model_fields),
         counts=NEW_COUNTS,
@@ -120,7 +120,7 @@ KINDS: Mapping[str, Kind] = {
         key=learning_key,
     ),
 }
-CUSTOM_KIND = Kind(model=CustomFields, kept=("tags", "cues", "source", "file"))
+CUSTOM = CollectionRules(model=CustomFields, kept=("tags", "cues", "source", "file"))
 
-ENTRY_FIELDS = CUSTOM_KIND.fields.union(*(kind.fields for kind in KINDS.values()))
+ENTRY_FIELDS = CUSTOM.fields.union(*(rules.fields for rules in BUILT_IN.values()))
 """The fields of an entry in any collection; a request's others say where, by whom and how it is saved."""

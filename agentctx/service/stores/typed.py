@@ -1,4 +1,4 @@
-"""A store for each kind of memory: knowledge, observations with reflections, and learnings.
+"""A store for each sort of memory: knowledge, observations with reflections, and learnings.
 
 Further fields of an entry are keyword arguments, which `fields.py` names and validates.
 """
