@@ -13,6 +13,7 @@ from agentctx.service.base import CurrentSettings, Limit, Peer
 from agentctx.service.guard_rules import no_receipt
 from agentctx.service.operations import Operation
 from agentctx.service.questions import Questions
+from agentctx.service.rag.candidate import ConsideredCandidate
 from agentctx.service.rag.explain import (
     Explanation,
     best_of,
@@ -27,7 +28,6 @@ from agentctx.service.rag.question import Question, allowed
 from agentctx.service.rag.ranking import ranking_text, words_of
 from agentctx.service.rag.relevance import Gate
 from agentctx.service.rag.service import RAGService
-from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.service.receipts import ReceiptLog, figures
 from agentctx.service.views import explained, injection_summary, injection_view

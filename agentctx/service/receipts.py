@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 import structlog
 
 from agentctx.errors import StorageFailed
+from agentctx.service.rag.candidate import ConsideredCandidate, count_fates
 from agentctx.service.rag.question import Answer
-from agentctx.service.rag.trace import ConsideredCandidate, count_fates
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.injections import (
     CandidateFigures,

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from agentctx.errors import StorageFailed
-from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.candidate import Candidate, ConsideredCandidate
 from agentctx.service.rag.question import Answer
 from agentctx.service.rag.relevance import Gate
-from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
 from agentctx.service.write_behind import BATCH
 from agentctx.storage.injections import Receipt, Visible, everything

@@ -1,8 +1,14 @@
-"""A chunk on its way into an answer. No I/O."""
+"""A chunk on its way into an answer, and the fate of every candidate of an injection. No I/O."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from agentctx.service.rag.relevance import Gate
+from agentctx.wire import Fate
 
 
 class Candidate(NamedTuple):
@@ -31,3 +37,60 @@ class Candidate(NamedTuple):
     def is_unmeasured(self) -> bool:
         """Whether the text, or the cue with the words, has no vector."""
         return self.distance is None or self.is_partial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsideredCandidate:
+    """A candidate and its fate. `duplicate_of` is the entry kept instead; `reranked` is a rank from 1."""
+
+    candidate: Candidate
+    fate: Fate
+    duplicate_of: str | None = None
+    reranked: int | None = None
+
+
+class Trace:
+    """The candidates of one question in fused order, and the step that dropped each."""
+
+    def __init__(self, ranked: Sequence[Candidate], gate: Gate | None = None) -> None:
+        self._ranked = ranked
+        self.gate = gate
+        self._fates: dict[int, Fate] = {}
+        self._duplicate_of: dict[int, str] = {}
+        self._reranked: dict[int, int] = {}
+
+    def left_out(self, fate: Fate, chunks: Iterable[int]) -> None:
+        """Record the chunks that a step dropped."""
+        self._fates.update((chunk, fate) for chunk in chunks)
+
+    def kept(self, fate: Fate, before: Sequence[Candidate], after: Sequence[Candidate]) -> list[Candidate]:
+        """Return the candidates after a step, and record the fate of those it dropped."""
+        staying = {candidate.chunk for candidate in after}
+        self.left_out(fate, (c.chunk for c in before if c.chunk not in staying))
+        return list(after)
+
+    def duplicates(self, of: Mapping[int, int]) -> None:
+        """Record, for each duplicate chunk, the chunk kept instead."""
+        entries = {candidate.chunk: candidate.entry for candidate in self._ranked}
+        self._duplicate_of.update((chunk, entries[other]) for chunk, other in of.items())
+
+    def reranked(self, order: Sequence[Candidate]) -> None:
+        """Record the reranker's order."""
+        self._reranked = {candidate.chunk: at for at, candidate in enumerate(order, start=1)}
+
+    def considered(self) -> tuple[ConsideredCandidate, ...]:
+        """Return every candidate in fused order; those that no step dropped are injected."""
+        return tuple(
+            ConsideredCandidate(
+                candidate=candidate,
+                fate=self._fates.get(candidate.chunk, "injected"),
+                duplicate_of=self._duplicate_of.get(candidate.chunk),
+                reranked=self._reranked.get(candidate.chunk),
+            )
+            for candidate in self._ranked
+        )
+
+
+def count_fates(considered: Sequence[ConsideredCandidate]) -> dict[Fate, int]:
+    """Count the candidates of each fate."""
+    return dict(Counter(each.fate for each in considered))

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agentctx.names import readable
-from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.candidate import Candidate, ConsideredCandidate
 from agentctx.service.rag.prompt import not_looked_up
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.relevance import Gate
-from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter, NearestChunk, WordHit
 from agentctx.wire import Fate, Quarantine, Verdict

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.candidate import Candidate, Trace
 from agentctx.service.rag.duplicates import ConversationTexts, without_duplicates
 from agentctx.service.rag.relevance import BY_WORDS, Gate
 from agentctx.service.rag.select import Caps, limit_per_entry, within_caps, within_floor
-from agentctx.service.rag.trace import Trace
 from agentctx.storage.search import ResolvedChunk
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agentctx.service.rag.candidate import ConsideredCandidate
 from agentctx.service.rag.relevance import Gate
-from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.storage.search import Filter, ResolvedChunk
 from agentctx.wire import InjectionPosition, Order, Trust
 

@@ -11,7 +11,7 @@ from typing import Any
 from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.embedding.rerankers.base import Reranker
 from agentctx.service.rag.budget import estimate_tokens, fit
-from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.candidate import Candidate, Trace
 from agentctx.service.rag.duplicates import ConversationTexts
 from agentctx.service.rag.explain import Ranks
 from agentctx.service.rag.finding import SPARE, Ranking, passages, ranks
@@ -30,7 +30,6 @@ from agentctx.service.rag.retrieval import (
     sub_questions,
 )
 from agentctx.service.rag.select import Caps, distinct_texts, select
-from agentctx.service.rag.trace import Trace
 from agentctx.service.rag.unmeasured import order_by_distance, to_choose_from
 from agentctx.service.telemetry.labels import degradation
 from agentctx.storage.base import Storage

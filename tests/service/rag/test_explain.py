@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.candidate import Candidate, ConsideredCandidate
 from agentctx.service.rag.explain import (
     Ranks,
     best_of,
@@ -18,7 +18,6 @@ from agentctx.service.rag.explain import (
     ranks_of,
 )
 from agentctx.service.rag.relevance import Gate
-from agentctx.service.rag.trace import ConsideredCandidate
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter, NearestChunk, WordHit
 from agentctx.wire import Fate

@@ -14,13 +14,12 @@ import pytest
 from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding.providers.fake import FakeProvider
-from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.candidate import Candidate, Trace, count_fates
 from agentctx.service.rag.injection import InjectionRules, select_candidates
 from agentctx.service.rag.question import Answer, Question
 from agentctx.service.rag.relevance import BY_FEW_WORDS, BY_WORDS, Eagerness, Gate
 from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import NamespaceSizes, RAGService
-from agentctx.service.rag.trace import Trace, count_fates
 from agentctx.storage.file.driver import open_connection
 from agentctx.storage.search import Filter, ResolvedChunk
 from agentctx.storage.sqlite import checksums

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from agentctx.service.rag.candidate import Candidate
-from agentctx.service.rag.trace import Trace, count_fates
+from agentctx.service.rag.candidate import Candidate, Trace, count_fates
 
 A, B, C, D = (Candidate(at, f"e{at}", None, None) for at in range(4))
 
