@@ -106,7 +106,7 @@ def _of_daemon(ctx: typer.Context, head: str | None) -> AuditVerdict:
 
 
 def _of_file(database: Path, head: str | None) -> AuditVerdict:
-    from agentctx.service.audit_reader import noted_head
+    from agentctx.service.audit import noted_head
     from agentctx.service.views import audit_verdict
     from agentctx.storage.opening import offline_storage
 

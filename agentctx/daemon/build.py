@@ -23,8 +23,7 @@ from agentctx.embedding.rerankers.registry import create_reranker
 from agentctx.errors import ConfigInvalid
 from agentctx.server.routes import Services
 from agentctx.service.access.control import AccessControl
-from agentctx.service.audit import AuditTrail
-from agentctx.service.audit_reader import AuditReader
+from agentctx.service.audit import AuditReader, AuditTrail
 from agentctx.service.backup import Backups
 from agentctx.service.base import CurrentSettings
 from agentctx.service.entries import Entries

@@ -16,7 +16,7 @@ from agentctx.doctor.examiner import Examiner
 from agentctx.server.handlers import SaveHandlers
 from agentctx.server.peer import request_peer
 from agentctx.server.strict_route import StrictRoute
-from agentctx.service.audit_reader import AuditReader
+from agentctx.service.audit import AuditReader
 from agentctx.service.backup import Backups
 from agentctx.service.entries import Entries
 from agentctx.service.file_states import FileStates

@@ -1,4 +1,4 @@
-"""The daemon's audit trail: reads by other users, operators' actions, and the configuration.
+"""The daemon's audit trail, written and read: reads by other users, operators' actions, the configuration.
 
 The storage records saves and forgets itself, in their own transaction.
 """
@@ -8,20 +8,23 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import structlog
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
-from agentctx import __version__
+from agentctx import __version__, wire
 from agentctx.config.schema import AuditSettings, Settings
-from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.errors import DeadlineExceeded, InvalidInput, StorageFailed
+from agentctx.service.access.policy import DAEMON
 from agentctx.service.audit_notes import AuditNote
-from agentctx.service.base import Peer
+from agentctx.service.base import PAGE, Limit, Peer
+from agentctx.service.operations import Operation
+from agentctx.service.views import audit_page, audit_verdict
 from agentctx.service.write_behind import WriteBehind
-from agentctx.storage.audit import AuditStorage, Event
+from agentctx.storage.audit import AuditQuery, AuditStorage, Event, Head, parse_head
 from agentctx.times import Clock
 
 log = structlog.get_logger("agentctx.audit")
@@ -29,6 +32,7 @@ log = structlog.get_logger("agentctx.audit")
 CAPACITY: Final = 4_096
 MS_PER_DAY: Final = 86_400_000
 DIGEST_BYTES: Final = 8
+LONGEST_NAME: Final = 200
 
 
 class AuditTrail(WriteBehind[Event]):
@@ -61,6 +65,7 @@ class AuditTrail(WriteBehind[Event]):
         if not self._settings.enabled:
             return
         event = Event(
+            at=self._clock(),
             kind=note.kind,
             principal=peer.uid,
             namespace=note.namespace,
@@ -68,13 +73,10 @@ class AuditTrail(WriteBehind[Event]):
             detail=dict(note.detail),
         )
         if note.is_action:
-            self._add_now(event)
+            self.add(event)
             await self.flush()
         elif self._settings.reads and peer.uid not in self._trusted:
-            self._add_now(event)
-
-    def _add_now(self, event: Event) -> None:
-        self.add(replace(event, at=self._clock()))
+            self.add(event)
 
     async def note_settings(
         self, kind: str, settings: Settings, secret: Callable[[], Awaitable[bytes]]
@@ -108,6 +110,47 @@ class AuditTrail(WriteBehind[Event]):
         self.dropped += count
         self._unrecorded += count
         log.warning("audit_rows_dropped", rows=count, dropped=self.dropped, reason=reason)
+
+
+@dataclass(frozen=True)
+class AuditReader:
+    """Reads the audit trail, and verifies it."""
+
+    storage: AuditStorage
+    trail: AuditTrail
+
+    @Operation("GET", "/audit", DAEMON, errors=(403,))
+    async def audit(
+        self,
+        peer: Peer,  # noqa: ARG002
+        *,
+        limit: Limit = PAGE,
+        before: Annotated[int | None, Field(ge=1, le=2**53)] = None,
+        kind: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None,
+        subject: Annotated[str | None, Field(max_length=LONGEST_NAME)] = None,
+    ) -> wire.AuditPage:
+        """List the rows of the audit trail, newest first: what was done, by whom and to what."""
+        await self.trail.flush()
+        rows = await self.storage.page(AuditQuery(limit=limit, before=before, kind=kind, subject=subject))
+        return audit_page(rows, limit=limit)
+
+    @Operation("POST", "/audit/verify", DAEMON, errors=(403, 504))
+    async def verify_audit(self, request: wire.AuditVerifyRequest, peer: Peer) -> wire.AuditVerdict:  # noqa: ARG002
+        """Verify from the hash chain of the audit trail that all rows are present and unchanged."""
+        await self.trail.flush()
+        return audit_verdict(await self.storage.verify(noted_head(request.head)))
+
+
+def noted_head(text: str | None) -> Head | None:
+    """Parse the head of a chain as an earlier verification printed it. Raises `InvalidInput`."""
+    if text is None:
+        return None
+    head = parse_head(text)
+    if head is None:
+        raise InvalidInput(
+            "Invalid audit head.", hint="Use the `head` of an earlier `agentctx audit verify`."
+        )
+    return head
 
 
 def digests_of(settings: Settings, secret: bytes) -> dict[str, str]:
