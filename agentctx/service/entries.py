@@ -63,9 +63,9 @@ class Entries:
 
         Entries can be derived only from what is in a `readable` namespace.
         """
+        keys = (None if idempotency_key is None else f"{idempotency_key}/{at}" for at in range(len(requests)))
         saves = [
-            self._save_one(request, peer, _batch_key(idempotency_key, number), readable)
-            for number, request in enumerate(requests)
+            self._save_one(request, peer, key, readable) for request, key in zip(requests, keys, strict=True)
         ]
         # A single save needs no task of its own.
         return [await saves[0]] if len(saves) == 1 else list(await asyncio.gather(*saves))
@@ -252,10 +252,6 @@ def _sent(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
         for field in fields(request)
         if (value := getattr(request, field.name)) is not None
     }
-
-
-def _batch_key(key: str | None, number: int) -> str | None:
-    return None if key is None else f"{key}/{number}"
 
 
 def _idempotency(key: str | None, request: wire.SaveRequest, peer: Peer) -> IdempotencyKey | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentctx import wire
@@ -116,7 +115,7 @@ class Injections:
         found = await self.storage.search.resolve([best.candidate.chunk], allowed(home).filter)
         texts = words_of(ranking_text(found[best.candidate.chunk])) if found else []
         words = QuestionWords(question.text).match(texts)
-        rank = _rank(context.considered, best)
+        rank = next(at for at, each in enumerate(context.considered, start=1) if each is best)
         return explained(
             entry.id,
             self._verdict(best, rank, question, context.gate),
@@ -132,7 +131,3 @@ class Injections:
     ) -> Explanation:
         share = self.settings.value.embedding.rag.max_per_entry
         return explain_fate(best, fused_rank=rank, limit=question.limit, gate=gate, share=share)
-
-
-def _rank(considered: Sequence[ConsideredCandidate], best: ConsideredCandidate) -> int:
-    return next(at for at, each in enumerate(considered, start=1) if each is best)

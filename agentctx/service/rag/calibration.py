@@ -90,15 +90,11 @@ def calibration_of(texts: CalibrationTexts, rows: Mapping[int, Vectors | None]) 
 def scale_of(similarities: Sequence[Vectors]) -> Scale | None:
     """Compute the scale from cosine matrices `(memories, prompts)` whose diagonals are the matching pairs."""
     alike = float(np.mean([np.diag(each).mean() for each in similarities]))
-    unlike = float(np.mean([_off_diagonal(each) for each in similarities]))
+    unlike = float(np.mean([float(each[~np.eye(len(each), dtype=bool)].mean()) for each in similarities]))
     if alike - unlike < MIN_SPREAD:
         return None
     factor = (REFERENCE_ALIKE - REFERENCE_UNLIKE) / (alike - unlike)
     return Scale(factor, REFERENCE_UNLIKE - factor * unlike)
-
-
-def _off_diagonal(similarities: Vectors) -> float:
-    return float(similarities[~np.eye(len(similarities), dtype=bool)].mean())
 
 
 def _lines(name: str) -> Iterator[str]:

@@ -45,7 +45,9 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
     """
     found: dict[int, NearestChunk] = {}
     for hit in hits:
-        for each in (hit, *_measured(hit, texts)) if hit.cue else (hit,):
+        is_measured = hit.cue and hit.chunk in texts
+        of_text = (hit._replace(distance=texts[hit.chunk], cue=0),) if is_measured else ()
+        for each in (hit, *of_text):
             before = found.get(each.chunk)
             if before is None or cue_distance(each) < cue_distance(before):
                 found[each.chunk] = each
@@ -69,9 +71,3 @@ def ranked_by_relevance(candidates: Iterable[Candidate], with_cues: Collection[i
 def cue_distance(hit: NearestChunk) -> float:
     """Return the distance by which to compare a hit; a cue's includes the discount."""
     return hit.distance + (CUE_DISCOUNT if hit.cue else 0.0)
-
-
-def _measured(hit: NearestChunk, texts: Mapping[int, float]) -> list[NearestChunk]:
-    if not hit.cue or hit.chunk not in texts:
-        return []
-    return [hit._replace(distance=texts[hit.chunk], cue=0)]

@@ -51,7 +51,7 @@ def fuse(
     """
     words = word_shares(candidates, ideal)
     meaning = nearness(candidates, words)
-    weight = _semantic_share(candidates, dense_weight)
+    weight = 1.0 if all(c.word_score is None for c in candidates) else dense_weight
     keys = sorted(
         (
             -(weight * near + (1 - weight) * word),
@@ -70,10 +70,6 @@ def with_score(candidate: Candidate, score: float) -> Candidate:
     return Candidate(
         c.chunk, c.entry, c.word_score, c.distance, score, by_cue=c.by_cue, is_partial=c.is_partial
     )
-
-
-def _semantic_share(candidates: Sequence[Candidate], dense_weight: float) -> float:
-    return 1.0 if all(candidate.word_score is None for candidate in candidates) else dense_weight
 
 
 def word_shares(candidates: Sequence[Candidate], ideal: float) -> list[float]:

@@ -214,12 +214,11 @@ def _style_scores(question: str, texts: Sequence[RankingText], lengths: Sequence
         if each.text.rstrip().endswith(_QUESTION_MARKS):
             found[at] -= ASKS
     if _ASKS_WHEN.match(question):
-        found = [score + _time_score(each.text) for score, each in zip(found, texts, strict=True)]
+        found = [
+            score + TIME * min(len(set(map(str.casefold, _TIMES.findall(each.text)))), 2) / 2
+            for score, each in zip(found, texts, strict=True)
+        ]
     return found
-
-
-def _time_score(text: str) -> float:
-    return TIME * min(len(set(map(str.casefold, _TIMES.findall(text)))), 2) / 2
 
 
 def _speaker_of(text: str) -> str:

@@ -107,7 +107,7 @@ class Recorder(Telemetry):
     def activity(self, *, embedded: int) -> wire.ActivityStatus:
         """Return what happened since the start; the queue counts the `embedded` vectors."""
         return wire.ActivityStatus(
-            saved=_changed(self._saves) + _changed(self._edits),
+            saved=_changes(self._saves) + _changes(self._edits),
             asked=self._asked,
             degraded=self._degraded.total(),
             embedded=embedded,
@@ -194,7 +194,7 @@ class _TimedMeasurement(Measurement):
         self._record(perf_counter() - self._started, self._labels, error)
 
 
-def _changed(count: Counter) -> int:
+def _changes(count: Counter) -> int:
     return int(sum(times for labels, times in count.values.items() if labels[-1] != NO_CHANGE))
 
 
