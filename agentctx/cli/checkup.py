@@ -15,9 +15,9 @@ from pathlib import Path
 from stat import S_IMODE, S_ISSOCK
 
 from agentctx.agents.connect.changes import connect_change
+from agentctx.agents.connect.connected_files import ConnectedFiles, connections_path
 from agentctx.agents.connect.exchange import ExchangeFailed, exchange, servers
 from agentctx.agents.connect.files import content
-from agentctx.agents.connect.ledger import Ledger, ledger_path
 from agentctx.client.async_client import AsyncClient
 from agentctx.client.transport import ClosedToUser
 from agentctx.config.load import SettingsReading, read_settings
@@ -197,7 +197,7 @@ def _machine(checkup: Checkup, loaded: _Loaded, contact: Contact) -> Machine:
         look_at_socket=partial(look_at_socket, loaded.socket),
         remove_stale_socket=partial(_remove_stale, loaded.socket),
         contact=contact,
-        find_agents=cache(partial(find_agents, ledger_path())),
+        find_agents=cache(partial(find_agents, connections_path())),
         ask_bridge=ask_bridge,
     )
 
@@ -222,7 +222,7 @@ def _remove_stale(path: Path) -> str:
 
 def find_agents(ledger: Path) -> ConnectedAgents | None:
     """Return what the ledger says that was written for agents; None if nothing was."""
-    files = Ledger(ledger).all()
+    files = ConnectedFiles(ledger).all()
     if not files:
         return None
     commands = dict.fromkeys(tuple(command) for each in files.values() for command in servers(each.edits))

@@ -12,11 +12,11 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from agentctx.agents.connect.agents import AGENTS, AgentPlaces, Launch, edits_of, has_hooks
+from agentctx.agents.connect.agents import AGENTS, AgentPaths, Launch, edits_of, has_hooks
 from agentctx.agents.connect.changes import FileChange, connect_change, disconnect_change
+from agentctx.agents.connect.connected_files import ConnectedFiles, connections_path
 from agentctx.agents.connect.exchange import ExchangeFailed, exchange
-from agentctx.agents.connect.files import content, place_of, remove_empty, replace
-from agentctx.agents.connect.ledger import Ledger, ledger_path
+from agentctx.agents.connect.files import content, real_path_of, remove_empty, replace
 from agentctx.cli.consent import can_prompt, require_consent
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun, Yes
@@ -84,8 +84,8 @@ def connect(
             "With --json, there is no prompt for confirmation.", hint="Add --yes or --dry-run."
         )
     tell: Tell = (lambda _: None) if as_json else print_line
-    places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
-    ledger = Ledger(ledger_path(places.env))
+    places = AgentPaths(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
+    ledger = ConnectedFiles(connections_path(places.env))
     names = _named(agents, places, ledger, undo=undo)
     socket = str((ctx.obj or paths.find_socket()).absolute())
     launch = Launch(_program(), socket, remember)
@@ -131,7 +131,9 @@ def _report(names: Sequence[str], changes: Sequence[FileChange], *, changed: boo
     return ConnectReport(list(names), files, changed, steps)
 
 
-def _named(agents: Sequence[str] | None, places: AgentPlaces, ledger: Ledger, *, undo: bool) -> list[str]:
+def _named(
+    agents: Sequence[str] | None, places: AgentPaths, ledger: ConnectedFiles, *, undo: bool
+) -> list[str]:
     """Return the named agents, else those installed, or with `undo` those connected."""
     if unknown := [name for name in agents or [] if name not in AGENTS]:
         raise InvalidInput(f"Unknown agent {unknown[0]!r}.", hint=f"Use one of {', '.join(AGENTS)}.")
@@ -143,7 +145,7 @@ def _named(agents: Sequence[str] | None, places: AgentPlaces, ledger: Ledger, *,
     return names
 
 
-def _installed(places: AgentPlaces) -> list[str]:
+def _installed(places: AgentPaths) -> list[str]:
     return [
         name
         for name, agent in AGENTS.items()
@@ -152,14 +154,14 @@ def _installed(places: AgentPlaces) -> list[str]:
 
 
 def _plan_changes(
-    name: str, places: AgentPlaces, launch: Launch, ledger: Ledger, tell: Tell
+    name: str, places: AgentPaths, launch: Launch, ledger: ConnectedFiles, tell: Tell
 ) -> list[FileChange]:
     edits = edits_of(name, places, launch)
     if edits is None:
         raise InvalidInput(f"{AGENTS[name].title} has no settings for one project.", hint="Omit --project.")
     changes = []
     for file in edits:
-        path = place_of(file.path, _roots(places))
+        path = real_path_of(file.path, _roots(places))
         change = connect_change(
             path, name, content(path), ledger.of(path), file.edits, project=places.project
         )
@@ -169,23 +171,23 @@ def _plan_changes(
     return changes
 
 
-def _plan_undo(name: str, ledger: Ledger, project: Path | None, tell: Tell) -> list[FileChange]:
+def _plan_undo(name: str, ledger: ConnectedFiles, project: Path | None, tell: Tell) -> list[FileChange]:
     changes = []
     for path, known in ledger.files(name, project).items():
-        place_of(path, [path])
+        real_path_of(path, [path])
         changes.append(disconnect_change(path, content(path), known))
     if not changes:
         tell(f"{AGENTS[name].title}: not connected")
     return changes
 
 
-def _roots(places: AgentPlaces) -> list[Path]:
+def _roots(places: AgentPaths) -> list[Path]:
     """Return the folders that may hold settings: the home, those named by the environment, the project."""
     given = [places.folder(variable, ".") for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR")]
     return [places.home, places.config(), *given, *([places.project] if places.project else [])]
 
 
-def _show_plan(changes: Sequence[FileChange], ledger: Ledger, home: Path, tell: Tell) -> None:
+def _show_plan(changes: Sequence[FileChange], ledger: ConnectedFiles, home: Path, tell: Tell) -> None:
     """Print a table of the agents, what each gets or loses, and its files."""
     found = [(change.path, change.written or ledger.of(change.path)) for change in changes]
     records = [(path, record) for path, record in found if record is not None]
@@ -201,7 +203,7 @@ def _show_plan(changes: Sequence[FileChange], ledger: Ledger, home: Path, tell: 
 
 
 def _apply_changes(
-    changes: Sequence[FileChange], ledger: Ledger, tell: Tell, *, dry_run: bool, yes: bool, diff: bool
+    changes: Sequence[FileChange], ledger: ConnectedFiles, tell: Tell, *, dry_run: bool, yes: bool, diff: bool
 ) -> None:
     def show_diffs() -> None:
         for change in changes:
@@ -222,7 +224,7 @@ def _apply_changes(
         remove_empty(folders)
 
 
-def _make(change: FileChange, ledger: Ledger) -> None:
+def _make(change: FileChange, ledger: ConnectedFiles) -> None:
     if content(change.path) != change.before:
         raise ConfigInvalid(f"{change.path} was changed meanwhile.", hint="Run the command again.")
     written = change.written

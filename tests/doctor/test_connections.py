@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.agents.connect.agents import AgentPlaces, Launch, edits_of
+from agentctx.agents.connect.agents import AgentPaths, Launch, edits_of
 from agentctx.agents.connect.changes import connect_change
+from agentctx.agents.connect.connected_files import ConnectedFiles
 from agentctx.agents.connect.files import content, replace
-from agentctx.agents.connect.ledger import Ledger
 from agentctx.cli.checkup import ask_bridge, find_agents
 from agentctx.doctor.catalog import select
 from agentctx.doctor.machine import Contact
@@ -40,14 +40,14 @@ def ledger(tmp_path: Path, program: Path) -> Path:
     """The list of connections once Cursor and Codex are connected."""
     path = tmp_path / "connections.json"
     launch = Launch((str(program),), "/run/a.sock")
-    places = AgentPlaces(tmp_path / "home", {})
+    places = AgentPaths(tmp_path / "home", {})
     for agent in ("cursor", "codex"):
         for file in edits_of(agent, places, launch) or []:
             change = connect_change(file.path, agent, content(file.path), None, file.edits)
             assert change is not None
             assert change.after is not None
             replace(file.path, change.after)
-            Ledger(path).record(file.path, change.written)
+            ConnectedFiles(path).record(file.path, change.written)
     return path
 
 

@@ -33,7 +33,7 @@ class Launch(NamedTuple):
         return shlex.join([*words, "--remember"] if self.remember and event in _SAVING_EVENTS else words)
 
 
-class AgentPlaces(NamedTuple):
+class AgentPaths(NamedTuple):
     """Where a user's agents keep their settings. With `project`, the project's files are edited instead."""
 
     home: Path
@@ -65,25 +65,25 @@ class Agent(NamedTuple):
     """An agent. It counts as installed if its folder or its program exists."""
 
     title: str
-    folder: Callable[[AgentPlaces], Path]
+    folder: Callable[[AgentPaths], Path]
     program: str
-    user: Callable[[AgentPlaces, Launch], list[FileEdits]]
+    user: Callable[[AgentPaths, Launch], list[FileEdits]]
     project: Callable[[Path, Launch], list[FileEdits]] | None = None
     next_step: str = ""
 
 
-def edits_of(name: str, places: AgentPlaces, launch: Launch) -> list[FileEdits] | None:
+def edits_of(name: str, paths: AgentPaths, launch: Launch) -> list[FileEdits] | None:
     """Return the edits that connect an agent, or None if it has no settings per project."""
     agent = AGENTS[name]
-    if places.project is None:
-        return agent.user(places, launch)
-    return agent.project(places.project, launch) if agent.project else None
+    if paths.project is None:
+        return agent.user(paths, launch)
+    return agent.project(paths.project, launch) if agent.project else None
 
 
 def has_hooks(path: Path, edits: Sequence[ConfigEdit]) -> bool:
     """Return whether these edits of a file add hooks, or a plugin that calls them."""
-    places = [path.stem, path.parent.name, *(key for edit in edits for key in edit.path)]
-    return "hooks" in places or path.suffix == ".js"
+    names = [path.stem, path.parent.name, *(key for edit in edits for key in edit.path)]
+    return "hooks" in names or path.suffix == ".js"
 
 
 def _server_entry(launch: Launch, agent: str, **more: Any) -> dict[str, Any]:
@@ -126,8 +126,8 @@ def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
     return ["SessionStart", prompt, *([stop] if launch.remember else [])]
 
 
-def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    plugin = _claude_folder(places) / "skills" / NAME
+def _claude_code(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
+    plugin = _claude_folder(paths) / "skills" / NAME
     events = ["SessionStart", "UserPromptSubmit", *(["SessionEnd"] if launch.remember else [])]
     groups = _hook_groups(launch, "claude-code", events, timeout=3)
     server_name = f"plugin:{NAME}:{NAME}"
@@ -151,8 +151,8 @@ def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     return [FileEdits(plugin / name, (ConfigEdit("file", (), text),)) for name, text in files.items()]
 
 
-def _codex(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    folder = places.folder("CODEX_HOME", ".codex")
+def _codex(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
+    folder = paths.folder("CODEX_HOME", ".codex")
     groups = _hook_groups(launch, "codex", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
     groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", NAME, "prompt")
     return [
@@ -186,8 +186,8 @@ def _element_edits(groups: Mapping[str, Any]) -> tuple[ConfigEdit, ...]:
     return tuple(ConfigEdit("element", ("hooks", event), group) for event, group in groups.items())
 
 
-def _copilot(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    folder = places.home / ".copilot"
+def _copilot(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
+    folder = paths.home / ".copilot"
     events = [
         "sessionStart",
         "userPromptSubmitted",
@@ -205,8 +205,8 @@ def _copilot(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     ]
 
 
-def _opencode(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    folder = places.config() / "opencode"
+def _opencode(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
+    folder = paths.config() / "opencode"
     return [*_opencode_server(folder, launch), _plugin(folder / "plugins", launch, "opencode")]
 
 
@@ -220,12 +220,12 @@ def _opencode_server(folder: Path, launch: Launch) -> list[FileEdits]:
     return [_member_edit(folder / "opencode.json", "mcp", NAME, value=entry)]
 
 
-def _pi_folder(places: AgentPlaces) -> Path:
-    return places.folder("PI_CODING_AGENT_DIR", ".pi/agent")
+def _pi_folder(paths: AgentPaths) -> Path:
+    return paths.folder("PI_CODING_AGENT_DIR", ".pi/agent")
 
 
-def _pi(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    folder = _pi_folder(places)
+def _pi(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
+    folder = _pi_folder(paths)
     return [*_pi_server(folder, launch), _plugin(folder / "extensions", launch, "pi")]
 
 
@@ -235,8 +235,8 @@ def _pi_server(folder: Path, launch: Launch) -> list[FileEdits]:
     return [_member_edit(folder / "mcp.json", "mcpServers", NAME, value=entry)]
 
 
-def _cline(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    folder = places.home / ".cline"
+def _cline(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
+    folder = paths.home / ".cline"
     command, *args = launch.server("cline")
     entry = {"transport": {"type": "stdio", "command": command, "args": args}}
     settings = folder / "data/settings/cline_mcp_settings.json"
@@ -246,9 +246,9 @@ def _cline(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     ]
 
 
-def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
+def _cursor(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
     """Cursor accepts context only at the start of a session, and reports only complete answers."""
-    folder = places.home / ".cursor"
+    folder = paths.home / ".cursor"
     events = ["sessionStart", *(["afterAgentResponse"] if launch.remember else [])]
     hooks = {event: {"command": launch.hook(event, "cursor")} for event in events}
     version = ConfigEdit("default", ("version",), 1)
@@ -261,25 +261,25 @@ def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 def _servers(agent: str, file: Callable[[Any], Path], key: str = "mcpServers", **more: Any) -> Any:
     """Return the function that makes the edits for an agent that reads its servers from one JSON file.
 
-    `file` returns it, from the user's `AgentPlaces` or the folder of a project.
+    `file` returns it, from the user's `AgentPaths` or the folder of a project.
     """
 
-    def edits(place: AgentPlaces | Path, launch: Launch) -> list[FileEdits]:
+    def edits(place: AgentPaths | Path, launch: Launch) -> list[FileEdits]:
         return [_member_edit(file(place), key, NAME, value=_server_entry(launch, agent, **more))]
 
     return edits
 
 
-def _claude_folder(places: AgentPlaces) -> Path:
-    return places.folder("CLAUDE_CONFIG_DIR", ".claude")
+def _claude_folder(paths: AgentPaths) -> Path:
+    return paths.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
-def _vscode_folder(places: AgentPlaces) -> Path:
-    return places.application("Code") / "User"
+def _vscode_folder(paths: AgentPaths) -> Path:
+    return paths.application("Code") / "User"
 
 
-def _zed_folder(places: AgentPlaces) -> Path:
-    return places.config() / "zed"
+def _zed_folder(paths: AgentPaths) -> Path:
+    return paths.config() / "zed"
 
 
 _SKILL: Final = """\
@@ -304,7 +304,7 @@ AGENTS: Final[dict[str, Agent]] = {
     ),
     "codex": Agent(
         "Codex",
-        lambda places: places.folder("CODEX_HOME", ".codex"),
+        lambda paths: paths.folder("CODEX_HOME", ".codex"),
         "codex",
         _codex,
         lambda project, launch: [_codex_server_edit(project / ".codex", launch)],
@@ -313,28 +313,28 @@ AGENTS: Final[dict[str, Agent]] = {
     ),
     "gemini": Agent(
         "Gemini CLI",
-        lambda places: places.home / ".gemini",
+        lambda paths: paths.home / ".gemini",
         "gemini",
-        lambda places, launch: _gemini(places.home / ".gemini", launch),
+        lambda paths, launch: _gemini(paths.home / ".gemini", launch),
         lambda project, launch: _gemini(project / ".gemini", launch),
         'It asks before each tool call. With -p it offers none unless you add "trust": true to the entry.',
     ),
     "qwen": Agent(
         "Qwen Code",
-        lambda places: places.home / ".qwen",
+        lambda paths: paths.home / ".qwen",
         "qwen",
-        lambda places, launch: _qwen(places.home / ".qwen", launch),
+        lambda paths, launch: _qwen(paths.home / ".qwen", launch),
         lambda project, launch: _qwen(project / ".qwen", launch),
     ),
-    "copilot": Agent("Copilot CLI", lambda places: places.home / ".copilot", "copilot", _copilot),
+    "copilot": Agent("Copilot CLI", lambda paths: paths.home / ".copilot", "copilot", _copilot),
     "opencode": Agent(
-        "opencode", lambda places: places.config() / "opencode", "opencode", _opencode, _opencode_server
+        "opencode", lambda paths: paths.config() / "opencode", "opencode", _opencode, _opencode_server
     ),
     "pi": Agent("pi", _pi_folder, "pi", _pi, lambda project, launch: _pi_server(project / ".pi", launch)),
-    "cline": Agent("Cline", lambda places: places.home / ".cline", "cline", _cline),
+    "cline": Agent("Cline", lambda paths: paths.home / ".cline", "cline", _cline),
     "cursor": Agent(
         "Cursor",
-        lambda places: places.home / ".cursor",
+        lambda paths: paths.home / ".cursor",
         "cursor",
         _cursor,
         _servers("cursor", lambda project: project / ".cursor/mcp.json"),
@@ -343,7 +343,7 @@ AGENTS: Final[dict[str, Agent]] = {
         "VS Code",
         _vscode_folder,
         "code",
-        _servers("vscode", lambda places: _vscode_folder(places) / "mcp.json", "servers", type="stdio"),
+        _servers("vscode", lambda paths: _vscode_folder(paths) / "mcp.json", "servers", type="stdio"),
         _servers("vscode", lambda project: project / ".vscode/mcp.json", "servers", type="stdio"),
     ),
     "zed": Agent(
@@ -351,21 +351,19 @@ AGENTS: Final[dict[str, Agent]] = {
         _zed_folder,
         "zed",
         _servers(
-            "zed", lambda places: _zed_folder(places) / "settings.json", "context_servers", source="custom"
+            "zed", lambda paths: _zed_folder(paths) / "settings.json", "context_servers", source="custom"
         ),
     ),
     "windsurf": Agent(
         "Windsurf",
-        lambda places: places.home / ".codeium/windsurf",
+        lambda paths: paths.home / ".codeium/windsurf",
         "windsurf",
-        _servers("windsurf", lambda places: places.home / ".codeium/windsurf/mcp_config.json"),
+        _servers("windsurf", lambda paths: paths.home / ".codeium/windsurf/mcp_config.json"),
     ),
     "claude-desktop": Agent(
         "Claude Desktop",
-        lambda places: places.application("Claude"),
+        lambda paths: paths.application("Claude"),
         "claude-desktop",
-        _servers(
-            "claude-desktop", lambda places: places.application("Claude") / "claude_desktop_config.json"
-        ),
+        _servers("claude-desktop", lambda paths: paths.application("Claude") / "claude_desktop_config.json"),
     ),
 }

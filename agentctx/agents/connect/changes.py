@@ -1,4 +1,4 @@
-"""Computes the new content of a file from its current content and its ledger record. No I/O."""
+"""Computes the new content of a file from its current content and its record. No I/O."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from agentctx.agents.connect.connected_files import ConnectedFile, digest
 from agentctx.agents.connect.edits import ConfigEdit, apply, revert
-from agentctx.agents.connect.ledger import ConnectedFile, digest
 from agentctx.errors import ConfigInvalid
 
 
 class FileChange(NamedTuple):
-    """The change of one file. `after` None deletes the file; `written` is its new ledger record, if any."""
+    """The change of one file. `after` None deletes the file; `written` is its new record, if any."""
 
     path: Path
     before: bytes | None

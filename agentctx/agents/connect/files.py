@@ -17,7 +17,7 @@ MAX_BYTES = 1 << 20
 _PRIVATE = 0o600
 
 
-def place_of(path: Path, roots: Sequence[Path]) -> Path:
+def real_path_of(path: Path, roots: Sequence[Path]) -> Path:
     """Return the real path of a file, resolving symbolic links.
 
     Raises:

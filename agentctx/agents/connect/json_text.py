@@ -152,8 +152,8 @@ def _remove_only_item(text: str, parent: JsonNode) -> str:
 
 def _add_item(text: str, parent: JsonNode, path: JsonPath, value: Any) -> str:
     name, depth = path[-1], len(path) - 1
-    wanted, kind = (dict, "an object") if isinstance(name, str) else (list, "a list")
-    if not isinstance(parent.value, wanted):
+    container, kind = (dict, "an object") if isinstance(name, str) else (list, "a list")
+    if not isinstance(parent.value, container):
         place = f"in its place, as the value of {_dotted(path[:-1])!r}" if depth else "in its place"
         raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} is {place}")
     unit = _indent(text)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from agentctx.agents.daemon import DaemonRefused, DaemonUnavailable, ask
 from agentctx.agents.hooks.hook_events import END_EVENTS, STOP_EVENTS
 from agentctx.agents.hooks.missed_turns import MissedTurn, MissedTurns
-from agentctx.agents.hooks.remembering import RememberedEntry, Remembering, is_written, turn_name
+from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry, is_written, turn_name
 from agentctx.agents.hooks.transcripts import TranscribedTurn, last_turn, parsed_lines
 
 _TAIL_BYTES: Final = 1 << 20
@@ -36,8 +36,8 @@ class TranscriptUnreadable(Exception):
     """The transcript that an event names cannot be read as a file."""
 
 
-class Capturing(NamedTuple):
-    """The conversation to save, the daemon's socket, and the `deadline` (monotonic time)."""
+class TurnCapture(NamedTuple):
+    """Saves the turns of one conversation until the `deadline` (monotonic time)."""
 
     client: str
     session: str
@@ -45,7 +45,7 @@ class Capturing(NamedTuple):
     socket: str
     deadline: float
 
-    def take(self, event: str, payload: Mapping[str, Any]) -> None:
+    def capture(self, event: str, payload: Mapping[str, Any]) -> None:
         """Save the turn or summary of an event, then the turns that earlier events missed.
 
         Raises:
@@ -55,37 +55,37 @@ class Capturing(NamedTuple):
         """
         name = turn_name(self.client, event, payload)
         if event in STOP_EVENTS:
-            self._take_turn(event, payload, name)
+            self._capture_turn(event, payload, name)
         elif event not in END_EVENTS:
-            self._save(self._about(self.namespace).summary(payload.get("compact_summary")))
+            self._save(self._builder(self.namespace).summary(payload.get("compact_summary")))
         if event in STOP_EVENTS | END_EVENTS:
-            self._catch_up(besides=name)
+            self._save_missed(except_turn=name)
 
-    def _take_turn(self, event: str, payload: Mapping[str, Any], name: str) -> None:
+    def _capture_turn(self, event: str, payload: Mapping[str, Any], name: str) -> None:
         path = payload.get("transcript_path") or payload.get("transcriptPath")
         missed = MissedTurn(self.client, self.session, name, str(path or ""), self.namespace)
         turn = _ended_turn(event, payload, name)
         if turn is None:
-            _note(missed)
+            _note_missed(missed)
             return
         try:
-            self._save(self._about(self.namespace).turn(payload, turn))
+            self._save(self._builder(self.namespace).turn(payload, turn))
         except DaemonUnavailable:
-            _note(missed)
+            _note_missed(missed)
             raise
 
-    def _catch_up(self, besides: str) -> None:
+    def _save_missed(self, except_turn: str) -> None:
         notes = MissedTurns.of_user()
         for missed in notes.of_session(self.client, self.session):
             turn = last_turn(parsed_lines(_tail(missed.transcript, _LONG_TAIL_BYTES)), missed.name)
-            if missed.name == besides or turn.name != missed.name or not turn.answer:
+            if missed.name == except_turn or turn.name != missed.name or not turn.answer:
                 continue
             with suppress(DaemonRefused):  # a retry would be refused, too
-                self._save(self._about(missed.namespace).turn({}, turn))
+                self._save(self._builder(missed.namespace).turn({}, turn))
             notes.drop(missed)
 
-    def _about(self, namespace: str) -> Remembering:
-        return Remembering(self.client, self.session, namespace)
+    def _builder(self, namespace: str) -> EntryBuilder:
+        return EntryBuilder(self.client, self.session, namespace)
 
     def _save(self, entries: Iterable[RememberedEntry]) -> None:
         """Save the entries; if one is refused, save the rest before raising."""
@@ -123,7 +123,7 @@ def _ended_turn(event: str, payload: Mapping[str, Any], name: str) -> Transcribe
     return None if name else _NOTHING
 
 
-def _note(missed: MissedTurn) -> None:
+def _note_missed(missed: MissedTurn) -> None:
     if missed.name and missed.transcript:
         with suppress(OSError):  # in a read-only home, the turn is lost
             MissedTurns.of_user().add(missed)

@@ -51,7 +51,7 @@ def main(args: Sequence[str]) -> int:
     """Handle one event; return the exit code."""
     try:
         words, options = parsed(args, options=("--client", "--socket", "--namespace"), flags=("--remember",))
-        event, client = _named(words, options)
+        event, client = _event_and_client(words, options)
         options["--namespace"] = namespaces_in(options)
     except UsageError as error:
         sys.stderr.write(f"agentctx hook: {error}\n")
@@ -87,8 +87,8 @@ def handle(
         if event in SAVING_EVENTS:
             if remember:
                 _capture(event, client, payload, namespaces[0], socket, deadline)
-        elif wanted := question(event, client, dict(payload), namespaces=namespaces):
-            block = _shown(wanted, socket, deadline)
+        elif asked := question(event, client, dict(payload), namespaces=namespaces):
+            block = _blocks(asked, socket, deadline)
     except DaemonAway as away:
         signal.setitimer(signal.ITIMER_REAL, 0)  # what is noted as said must be said
         notice = _away_notice(away, event, client, payload)
@@ -101,7 +101,7 @@ def handle(
     return output(event, client, block, notice)
 
 
-def _named(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str, str]:
+def _event_and_client(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str, str]:
     client = last_of(options, "--client") or ""
     if len(words) != 1 or client not in CLIENTS:
         raise UsageError(f"Use agentctx hook EVENT --client NAME. NAME is one of {', '.join(CLIENTS)}.")
@@ -131,13 +131,13 @@ def _answer(event: str, client: str, options: Mapping[str, list[str]]) -> dict[s
     )
 
 
-def _shown(wanted: HookQuestion, socket: str, deadline: float) -> str:
+def _blocks(asked: HookQuestion, socket: str, deadline: float) -> str:
     """Return the blocks that answer a question."""
     blocks: list[str] = []
     room = MAX_BLOCK_CHARS
-    for body in wanted.bodies:
+    for body in asked.bodies:
         reply = ask(socket, "POST", "/v1/context", body, timeout_s=deadline - time.monotonic())
-        if block := block_of(reply, trusted=wanted.trusted, room=room):
+        if block := block_of(reply, trusted=asked.trusted, room=room):
             blocks.append(block)
             room -= len(block) + len(BETWEEN_BLOCKS)
     return BETWEEN_BLOCKS.join(blocks)
@@ -146,11 +146,11 @@ def _shown(wanted: HookQuestion, socket: str, deadline: float) -> str:
 def _capture(
     event: str, client: str, payload: Mapping[str, Any], namespace: str, socket: str, deadline: float
 ) -> None:
-    from agentctx.agents.hooks.capture import Capturing, TranscriptUnreadable
+    from agentctx.agents.hooks.capture import TranscriptUnreadable, TurnCapture
 
     session = session_of(dict(payload)) or "hook"
     try:
-        Capturing(client, session, namespace, socket, deadline).take(event, payload)
+        TurnCapture(client, session, namespace, socket, deadline).capture(event, payload)
     except TranscriptUnreadable as error:
         sys.stderr.write(f"agentctx hook: {error}\n")
 

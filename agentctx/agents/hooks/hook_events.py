@@ -121,14 +121,14 @@ def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestio
     prompt = prompt_of(payload)
     if passed_over(prompt):
         return None
-    body = {"query": prompt[:MAX_QUERY_CHARS], **_place(client, namespaces)}
+    body = {"query": prompt[:MAX_QUERY_CHARS], **_namespaces_and_position(client, namespaces)}
     return _question([body], payload, client, restarted=payload.get("restarted") is True)
 
 
 def _about_project(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion:
     """Ask for knowledge, regardless of its relevance to the question."""
     asked = {"query": _START_QUERY, "collections": ["knowledge"], "all": True}
-    bodies = [asked | _place(client, namespaces) | each for each in _START]
+    bodies = [asked | _namespaces_and_position(client, namespaces) | each for each in _START]
     return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
 
 
@@ -142,5 +142,5 @@ def _question(bodies: list[Json], payload: Json, client: str, *, restarted: bool
     return HookQuestion(tuple(bodies), trusted=position_of(client) == "system")
 
 
-def _place(client: str, namespaces: Sequence[str]) -> Json:
+def _namespaces_and_position(client: str, namespaces: Sequence[str]) -> Json:
     return {"namespaces": [*namespaces], "position": position_of(client)}

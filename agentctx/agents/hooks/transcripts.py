@@ -63,9 +63,9 @@ class _TurnEnded(NamedTuple):
     name: str
 
 
-_Mark = Literal["read", "delegated"]
+_Flag = Literal["read", "delegated"]
 """The model may have read more than was typed; another agent wrote its prompts."""
-_Event = _Mark | _Utterance | _ToolStarted | _ToolEnded | _TurnStarted | _TurnEnded
+_Event = _Flag | _Utterance | _ToolStarted | _ToolEnded | _TurnStarted | _TurnEnded
 
 
 class TranscribedTurn(NamedTuple):
@@ -94,7 +94,7 @@ def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
 
 def last_turn(entries: Iterable[Json], name: str = "") -> TranscribedTurn:
     """Return the turn of this name, or else the last one; its texts are empty if there is none."""
-    turn = _Reading()
+    turn = _TurnReader()
     for event in _events(entries):
         if name and name == turn.name and isinstance(event, _TurnStarted) and event.name != name:
             break
@@ -104,29 +104,29 @@ def last_turn(entries: Iterable[Json], name: str = "") -> TranscribedTurn:
     return turn.read()
 
 
-class _Reading:
-    """The turn read so far."""
+class _TurnReader:
+    """Collects the events of a conversation until its last turn is read."""
 
     def __init__(self) -> None:
         self.name = ""
         self._prompt = self._answer = self._typed = ""
-        self._marks: set[_Mark] = set()
-        self._begun: dict[str, _ToolStarted] = {}
+        self._flags: set[_Flag] = set()
+        self._started: dict[str, _ToolStarted] = {}
         self._calls: dict[str, ToolUse] = {}
-        self._own: set[str] = set()
+        self._own_calls: set[str] = set()
         self._summaries: list[str] = []
         self._unanswered: list[str] = []
 
     def take(self, event: _Event) -> None:
         match event:
             case "read" | "delegated":
-                self._marks.add(event)
+                self._flags.add(event)
             case _ToolStarted():
-                self._begun[event.id] = event
+                self._started[event.id] = event
             case _ToolEnded():
-                if event.id in self._begun and not event.is_refused:
-                    self._calls[event.id] = ToolUse(*self._begun[event.id], event.error)
-                    self._own.add(event.id)
+                if event.id in self._started and not event.is_refused:
+                    self._calls[event.id] = ToolUse(*self._started[event.id], event.error)
+                    self._own_calls.add(event.id)
             case _TurnStarted():
                 if event.name != self.name:
                     self._start("", event.name)
@@ -142,16 +142,16 @@ class _Reading:
                 self._unanswered.append(event.text)
 
     def read(self) -> TranscribedTurn:
-        calls, own = tuple(self._calls.values()), frozenset(self._own)
-        typed = "" if "delegated" in self._marks else self._typed
-        has_read = "read" in self._marks or not (typed and self._answer)
+        calls, own = tuple(self._calls.values()), frozenset(self._own_calls)
+        typed = "" if "delegated" in self._flags else self._typed
+        has_read = "read" in self._flags or not (typed and self._answer)
         return TranscribedTurn(
             self._prompt, self._answer, calls, own, tuple(self._summaries), self.name, typed, has_read
         )
 
     def _start(self, prompt: str, name: str) -> None:
         self._prompt, self._answer, self._typed, self.name = prompt, "", "", name
-        self._own, self._summaries = set(), [*self._unanswered]
+        self._own_calls, self._summaries = set(), [*self._unanswered]
 
 
 def _events(entries: Iterable[Json]) -> Iterator[_Event]:
@@ -173,9 +173,9 @@ def _claude(entry: Json) -> Iterator[_Event]:
         if "promptId" in entry or _text(content):
             yield _TurnStarted(str(entry.get("promptId") or ""))
         text = query[1] if query else _text(content)
-        yield from _said("prompt", text, text if _is_users(entry) else "")
+        yield from _utterance("prompt", text, text if _is_users(entry) else "")
     elif kind == "assistant":
-        yield from _said("answer", _text(content))
+        yield from _utterance("answer", _text(content))
     for part in _objects(content):
         if part.get("type") == "tool_use":
             yield _ToolStarted(str(part.get("id")), str(part.get("name")), _target(part.get("input")))
@@ -195,11 +195,11 @@ def _codex(entry: Json) -> Iterator[_Event]:
         yield _TurnStarted(payload["turn_id"])
     match entry.get("type"), payload.get("type"):
         case "event_msg", "user_message":
-            yield from _said("prompt", payload.get("message"), payload.get("message"))
+            yield from _utterance("prompt", payload.get("message"), payload.get("message"))
         case "event_msg", "item_completed" if item.get("type") == "UserMessage":
-            yield from _said("prompt", _text(item.get("content")), _text(item.get("content")))
+            yield from _utterance("prompt", _text(item.get("content")), _text(item.get("content")))
         case "event_msg", "item_completed" if item.get("type") == "AgentMessage":
-            yield from _said("answer", _text(item.get("content")))
+            yield from _utterance("answer", _text(item.get("content")))
         case "response_item", "function_call":
             target = _target(_loaded(payload.get("arguments")))
             yield _ToolStarted(str(payload.get("call_id")), str(payload.get("name")), target)
@@ -207,7 +207,7 @@ def _codex(entry: Json) -> Iterator[_Event]:
             yield _ToolEnded(str(payload.get("call_id")), _failure(_text(payload.get("output"))))
         case "compacted", _:
             message = str(payload.get("message") or "")
-            yield from _said("summary", message.partition(_CODEX_PREAMBLE)[2] or message)
+            yield from _utterance("summary", message.partition(_CODEX_PREAMBLE)[2] or message)
 
 
 def _gemini(entry: Json) -> Iterator[_Event]:
@@ -216,9 +216,9 @@ def _gemini(entry: Json) -> Iterator[_Event]:
     if entry.get("kind") not in (None, "main"):
         yield "delegated"
     if entry.get("type") == "user":
-        yield from _said("prompt", _text(content), _text(entry.get("displayContent")) or _text(content))
+        yield from _utterance("prompt", _text(content), _text(entry.get("displayContent")) or _text(content))
     elif entry.get("type") == "gemini":
-        yield from _said("answer", _text(content))
+        yield from _utterance("answer", _text(content))
     for call in _objects(entry.get("toolCalls")):
         id_ = str(call.get("id"))
         yield _ToolStarted(id_, str(call.get("name")), _target(call.get("args")))
@@ -246,7 +246,9 @@ def _qwen(entry: Json) -> Iterator[_Event]:
     if (kind := entry.get("type")) in ("user", "assistant"):
         shown = _object(entry.get("systemPayload")).get("displayText") or _text(parts)
         is_users = entry.get("provenance") in (None, "real_user") and "subtype" not in entry
-        yield from _said("prompt" if kind == "user" else "answer", _text(parts), shown if is_users else "")
+        yield from _utterance(
+            "prompt" if kind == "user" else "answer", _text(parts), shown if is_users else ""
+        )
     result = _object(entry.get("toolCallResult"))
     for part in parts:
         if call := _object(part.get("functionCall")):
@@ -262,11 +264,11 @@ def _copilot(entry: Json) -> Iterator[_Event]:
     match entry.get("type"):
         case "user.message":
             is_users = data.get("source") in (None, "user") and not entry.get("agentId")
-            yield from _said("prompt", data.get("content"), data.get("content") if is_users else "")
+            yield from _utterance("prompt", data.get("content"), data.get("content") if is_users else "")
         case "assistant.message":
-            yield from _said("answer", data.get("content"))
+            yield from _utterance("answer", data.get("content"))
         case "session.compaction_complete":
-            yield from _said("summary", data.get("summaryContent"))
+            yield from _utterance("summary", data.get("summaryContent"))
         case "hook.start" if data.get("hookType") == "agentStop":
             yield _TurnEnded(str(_object(data.get("input")).get("timestamp")))
         case "tool.execution_start":
@@ -285,14 +287,14 @@ def _neutral(entry: Json) -> Iterator[_Event]:
     """Messages of our plugins."""
     if "type" in entry:
         return
-    yield from _said("prompt", entry.get("prompt"), entry.get("typed"))
+    yield from _utterance("prompt", entry.get("prompt"), entry.get("typed"))
     call = _object(entry.get("call"))
     if call:
         id_, error = str(call.get("id")), call.get("error")
         yield _ToolStarted(id_, str(call.get("name")), _target(call))
         yield _ToolEnded(id_, error if isinstance(error, str) else None)
-    yield from _said("answer", entry.get("answer"))
-    yield from _said("summary", entry.get("summary"))
+    yield from _utterance("answer", entry.get("answer"))
+    yield from _utterance("summary", entry.get("summary"))
 
 
 def _is_users(entry: Json) -> bool:
@@ -306,7 +308,7 @@ def _is_users(entry: Json) -> bool:
     )
 
 
-def _said(kind: _Kind, text: object, typed: object = "") -> Iterator[_Utterance]:
+def _utterance(kind: _Kind, text: object, typed: object = "") -> Iterator[_Utterance]:
     """Yield the text without injected context, if anything is left."""
     if isinstance(text, str) and (kept := without_injected(text)):
         yield _Utterance(kind, kept, typed if isinstance(typed, str) else "")

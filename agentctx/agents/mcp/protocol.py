@@ -106,10 +106,10 @@ def header_problem(message: object, headers: Mapping[str, str]) -> Message | Non
         return _unstated_revision(message, given)
     if not isinstance(params["_meta"].get(f"{_META}clientCapabilities"), dict):
         return error(_id_of(message), INVALID_PARAMS, f"`_meta` needs {_META}clientCapabilities.")
-    wanted = {"mcp-protocol-version": revision, "mcp-method": message.get("method")}
+    expected = {"mcp-protocol-version": revision, "mcp-method": message.get("method")}
     if (subject := _SUBJECTS.get(str(message.get("method")))) is not None:
-        wanted["mcp-name"] = params.get(subject)
-    wrong = [name for name, value in wanted.items() if value is not None and headers.get(name) != value]
+        expected["mcp-name"] = params.get(subject)
+    wrong = [name for name, value in expected.items() if value is not None and headers.get(name) != value]
     return _mismatched(message, wrong[0]) if wrong else None
 
 

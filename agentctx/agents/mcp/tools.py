@@ -310,7 +310,7 @@ def _check(tool: str, arguments: Json) -> Json:
             raise InvalidToolArguments(f"{tool} takes no `{name[:40]}`. It takes: {', '.join(properties)}.")
         typed[name] = _typed(value, properties[name]["type"])
         if value is not None and not _fits(typed[name], properties[name]):
-            raise InvalidToolArguments(f"`{name}` must be {_wanted(properties[name])}.")
+            raise InvalidToolArguments(f"`{name}` must be {_type_text(properties[name])}.")
     return typed
 
 
@@ -336,7 +336,7 @@ def _fits(value: object, schema: Json) -> bool:
     return True
 
 
-def _wanted(schema: Json) -> str:
+def _type_text(schema: Json) -> str:
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
     if schema["type"] == "integer":

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.agents.connect.files import MAX_BYTES, content, place_of, replace
+from agentctx.agents.connect.files import MAX_BYTES, content, real_path_of, replace
 from agentctx.errors import ConfigInvalid
 
 
@@ -12,12 +12,12 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "getuid", lambda: 4_711)
     for name in ("settings.json", "not/there.json"):
         with pytest.raises(ConfigInvalid, match="belongs to another user"):
-            place_of(tmp_path / name, [tmp_path])
+            real_path_of(tmp_path / name, [tmp_path])
 
 
 def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match="is not a file"):
-        place_of(tmp_path, [tmp_path])
+        real_path_of(tmp_path, [tmp_path])
 
 
 def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_an_unwritable_folder_is_refused_before_any_write(
     monkeypatch.setattr(os, "access", lambda *_: False)
     for name in ("settings.json", "not/there.json"):
         with pytest.raises(ConfigInvalid, match=f"{tmp_path} is not writable"):
-            place_of(tmp_path / name, [tmp_path])
+            real_path_of(tmp_path / name, [tmp_path])
 
 
 def test_a_huge_file_and_a_pipe_are_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from agentctx.agents.hooks.remembering import RememberedEntry, Remembering
+from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry
 from agentctx.agents.hooks.transcripts import last_turn, parsed_lines
 from agentctx.text.screening.rules import load_rules
 from agentctx.text.screening.screener import screen
@@ -86,7 +86,7 @@ def _entries(
 ) -> list[RememberedEntry]:
     lines = transcript(client, steps)[cut:]
     turn = last_turn(parsed_lines(["", *lines] if cut else lines))
-    return list(Remembering(client, "s", "n").turn(payload or {}, turn))
+    return list(EntryBuilder(client, "s", "n").turn(payload or {}, turn))
 
 
 def _trusted(entries: list[RememberedEntry]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The ledger: what `connect` wrote into each file, and the original content, so that it can be undone."""
+"""What `connect` wrote into each file, and the original content, so that it can be undone."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class ConnectedFile(NamedTuple):
 
 
 _MAX_BYTES: Final = 64 << 20
-"""The ledger has the former settings of every agent."""
+"""The file has the former settings of every agent."""
 
 
-class Ledger:
+class ConnectedFiles:
     """The connected files, stored in one JSON file.
 
     Raises:
-        ConfigInvalid: the ledger cannot be read.
+        ConfigInvalid: the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,11 +50,11 @@ class Ledger:
 
     def files(self, agent: str, project: Path | None = None) -> dict[Path, ConnectedFile]:
         """Return the records of an agent's files in the user's settings, or in those of a project."""
-        wanted = (agent, project)
+        owner = (agent, project)
         return {
             path: written
             for path, written in self._files.items()
-            if (written.agent, written.project) == wanted
+            if (written.agent, written.project) == owner
         }
 
     def agents(self, project: Path | None = None) -> list[str]:
@@ -78,8 +78,8 @@ class Ledger:
         replace(self._path, text.encode())
 
 
-def ledger_path(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of a user's ledger."""
+def connections_path(env: Mapping[str, str] = os.environ) -> Path:
+    """Return the path of the file with a user's connected files."""
     return state_dir(env) / "connections.json"
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.agents.hooks.hook_events import output
-from agentctx.agents.hooks.remembering import RememberedEntry, Remembering, is_written, turn_name
+from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry, is_written, turn_name
 from agentctx.agents.hooks.transcripts import TranscribedTurn, last_turn, parsed_lines
 
 RECORDED = Path(__file__).parents[1] / "data/transcripts"
@@ -25,13 +25,13 @@ def turn_of(client: str) -> TranscribedTurn:
 
 
 def stop(payload: dict[str, object], turn: TranscribedTurn = EMPTY) -> list[RememberedEntry]:
-    return list(Remembering("codex", "s", "n").turn(payload, turn))
+    return list(EntryBuilder("codex", "s", "n").turn(payload, turn))
 
 
 @pytest.mark.parametrize("client", STOPS)
 def test_each_client_saves_its_turn_and_tool_fixes(client: str) -> None:
     event, payload = STOPS[client]
-    entries = Remembering(client, "s", "n").turn(payload, turn_of(client))
+    entries = EntryBuilder(client, "s", "n").turn(payload, turn_of(client))
     found = {entry.body["collection"]: entry.body for entry in entries}
     assert found["observation"]["content"] == (
         "User: Which port does the proxy use?\n\nAssistant: The proxy listens on 8443, because 443 is taken."
@@ -70,7 +70,7 @@ def test_a_short_answer_is_not_worth_remembering() -> None:
 
 def test_claude_code_reports_the_summary_of_a_compaction_itself() -> None:
     payload = {"session_id": "s", "compact_summary": f"The shop moves to Postgres 16.\n{BLOCK}"}
-    (entry,) = Remembering("claude-code", "s", "n").summary(payload["compact_summary"])
+    (entry,) = EntryBuilder("claude-code", "s", "n").summary(payload["compact_summary"])
     assert entry.body["collection"] == "reflection"
     assert entry.body["content"] == "The shop moves to Postgres 16."
     assert output("PostCompact", "claude-code", "") == {}
@@ -84,7 +84,7 @@ def test_learnings_of_earlier_turns_are_not_saved_again() -> None:
 
 @pytest.mark.parametrize("summary", [None, "", BLOCK, 5])
 def test_a_compaction_without_a_summary_leaves_nothing(summary: object) -> None:
-    assert list(Remembering("claude-code", "s", "n").summary(summary)) == []
+    assert list(EntryBuilder("claude-code", "s", "n").summary(summary)) == []
 
 
 @pytest.mark.parametrize(

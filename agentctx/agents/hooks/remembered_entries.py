@@ -26,8 +26,8 @@ class RememberedEntry(NamedTuple):
     key: str = ""
 
 
-class Remembering(NamedTuple):
-    """The client and session of a turn, and the namespace of its entries."""
+class EntryBuilder(NamedTuple):
+    """Builds the entries of one client's session in a namespace."""
 
     client: str
     session: str
