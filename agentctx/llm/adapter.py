@@ -13,7 +13,7 @@ from agentctx.llm.conversation import ConversationMemory
 from agentctx.llm.dialects.base import Dialect
 from agentctx.llm.dialects.content import Body
 from agentctx.llm.dialects.registry import find_dialect
-from agentctx.llm.injector import DEADLINE_S, Injector, Prepared
+from agentctx.llm.injector import DEADLINE_S, Injector, PreparedCall
 from agentctx.llm.scope import Caller, Scope, scope_of
 from agentctx.service.refusals import Refusals, refused_with
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
@@ -95,7 +95,7 @@ class ContextAwareModelAdapter:
             if outgoing is request or (status := refused_with(error)) is None:
                 raise
             reply = await self._model.complete(request)
-        prepared = self._learned(request, outgoing, prepared, status)
+        prepared = self._note_outcome(request, outgoing, prepared, status)
         self._injector.replied(self.dialect, prepared, scope, reply)
         return reply
 
@@ -109,7 +109,7 @@ class ContextAwareModelAdapter:
                 async with aclosing(_closing(self._model.stream(sent))) as events:
                     async for event in events:
                         if not has_begun:
-                            prepared = self._learned(request, outgoing, prepared, status)
+                            prepared = self._note_outcome(request, outgoing, prepared, status)
                         has_begun = True
                         is_noted = is_noted or self._injector.replied(self.dialect, prepared, scope, event)
                         yield event
@@ -118,9 +118,9 @@ class ContextAwareModelAdapter:
                 if has_begun or sent is request or (status := refused_with(error)) is None:
                     raise
 
-    def _learned(
-        self, request: ModelRequest, outgoing: ModelRequest, prepared: Prepared[Body], status: int | None
-    ) -> Prepared[Body]:
+    def _note_outcome(
+        self, request: ModelRequest, outgoing: ModelRequest, prepared: PreparedCall[Body], status: int | None
+    ) -> PreparedCall[Body]:
         """Note whether the model took the changed request; `status` is the one with which it refused."""
         if outgoing is request:
             return prepared
@@ -130,11 +130,11 @@ class ContextAwareModelAdapter:
         self._refusals.note_refused(_UPSTREAM, prepared.model, status)
         return self._injector.refused(prepared, request if isinstance(request, Mapping) else {})
 
-    async def _prepared(self, request: ModelRequest, scope: Scope) -> tuple[ModelRequest, Prepared[Body]]:
+    async def _prepared(self, request: ModelRequest, scope: Scope) -> tuple[ModelRequest, PreparedCall[Body]]:
         is_bare = isinstance(request, list | tuple) and self.dialect.is_messages_alone
         body = {"messages": request} if is_bare else request
         if not self._is_enabled or not isinstance(body, Mapping):
-            return request, Prepared(body={}, outcome="off")
+            return request, PreparedCall(body={}, outcome="off")
         prepared = await self._injector.prepare(self.dialect, body, scope)
         if prepared.body is body:
             return request, prepared

@@ -57,7 +57,7 @@ def _scoped(named: str, scope: Scope) -> str:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _StoredBlocks:
     blocks: OrderedDict[str, str]
     """Blocks of all answered turns; empty strings where nothing was relevant."""
     latest: str | None = None
@@ -81,7 +81,7 @@ class ConversationMemory:
         self._max_conversations = max_conversations
         self._max_blocks = max_blocks
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._stored: OrderedDict[str, _StoredBlocks] = OrderedDict()
         self._links: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
         self._forgotten: OrderedDict[str, None] = OrderedDict()
         self.bytes = 0
@@ -90,14 +90,14 @@ class ConversationMemory:
     def recall(self, key: str) -> Conversation:
         """Return the conversation with that key, or an empty one if unknown."""
         key, turn = self._resolved(key)
-        kept = self._kept.get(key)
-        if kept is None:
+        stored = self._stored.get(key)
+        if stored is None:
             return Conversation()
-        self._kept.move_to_end(key)
-        latest = kept.latest if turn is None else turn
-        last = None if latest is None else kept.blocks.get(latest)
-        blocks = {name: block for name, block in kept.blocks.items() if block}
-        return Conversation(blocks, last or None, dict(kept.ids), frozenset(kept.blocks))
+        self._stored.move_to_end(key)
+        latest = stored.latest if turn is None else turn
+        last = None if latest is None else stored.blocks.get(latest)
+        blocks = {name: block for name, block in stored.blocks.items() if block}
+        return Conversation(blocks, last or None, dict(stored.ids), frozenset(stored.blocks))
 
     def remember(self, key: str, turn: str, block: str | None, ids: Sequence[str] = ()) -> None:
         """Store the block of a user turn, and the entries in it.
@@ -107,20 +107,20 @@ class ConversationMemory:
         """
         key, _ = self._resolved(key)
         if block is not None and self._forgotten.keys().isdisjoint(ids):
-            self._keep(self._kept.setdefault(key, _Kept(OrderedDict())), turn, block, ids)
-            self._kept.move_to_end(key)
+            self._store(self._stored.setdefault(key, _StoredBlocks(OrderedDict())), turn, block, ids)
+            self._stored.move_to_end(key)
             self._shrink()
-        elif kept := self._kept.get(key):
-            kept.latest = turn
+        elif stored := self._stored.get(key):
+            stored.latest = turn
             if block is not None:
-                self._drop(kept, turn)
+                self._drop(stored, turn)
 
     def clear(self, key: str) -> None:
         """Drop every block of a conversation, because a vendor refused them. Its turns stay answered."""
-        kept = self._kept.get(self._resolved(key)[0])
-        if kept is not None:
-            for turn in list(kept.blocks):
-                self._keep(kept, turn, "", ())
+        stored = self._stored.get(self._resolved(key)[0])
+        if stored is not None:
+            for turn in list(stored.blocks):
+                self._store(stored, turn, "", ())
 
     def forget(self, entry_ids: Sequence[str]) -> None:
         """Drop every block with one of these forgotten entries, and reject later blocks with one."""
@@ -128,9 +128,9 @@ class ConversationMemory:
         while len(self._forgotten) > MAX_FORGOTTEN:
             self._forgotten.popitem(last=False)
         gone = set(entry_ids)
-        for kept in self._kept.values():
-            for turn in [turn for turn, ids in kept.ids.items() if not gone.isdisjoint(ids)]:
-                self._drop(kept, turn)
+        for stored in self._stored.values():
+            for turn in [turn for turn, ids in stored.ids.items() if not gone.isdisjoint(ids)]:
+                self._drop(stored, turn)
 
     def link(self, reply_key: str, key: str, turn: str | None) -> None:
         """Continue a conversation under the key of a reply, whose call answered that turn."""
@@ -143,22 +143,22 @@ class ConversationMemory:
     def _resolved(self, key: str) -> tuple[str, str | None]:
         return self._links.get(key, (key, None))
 
-    def _keep(self, kept: _Kept, turn: str, block: str, ids: Sequence[str]) -> None:
-        self._drop(kept, turn)
-        kept.blocks[turn] = block
-        kept.ids[turn] = tuple(ids)
-        kept.latest = turn
+    def _store(self, stored: _StoredBlocks, turn: str, block: str, ids: Sequence[str]) -> None:
+        self._drop(stored, turn)
+        stored.blocks[turn] = block
+        stored.ids[turn] = tuple(ids)
+        stored.latest = turn
         self.bytes += _size(block)
-        while len(kept.blocks) > self._max_blocks:
-            self._drop(kept, next(iter(kept.blocks)))
+        while len(stored.blocks) > self._max_blocks:
+            self._drop(stored, next(iter(stored.blocks)))
 
-    def _drop(self, kept: _Kept, turn: str) -> None:
-        self.bytes -= _size(kept.blocks.pop(turn, ""))
-        kept.ids.pop(turn, None)
+    def _drop(self, stored: _StoredBlocks, turn: str) -> None:
+        self.bytes -= _size(stored.blocks.pop(turn, ""))
+        stored.ids.pop(turn, None)
 
     def _shrink(self) -> None:
-        while self._kept and (len(self._kept) > self._max_conversations or self.bytes > self._max_bytes):
-            _, dropped = self._kept.popitem(last=False)
+        while self._stored and (len(self._stored) > self._max_conversations or self.bytes > self._max_bytes):
+            _, dropped = self._stored.popitem(last=False)
             self.bytes -= sum(map(_size, dropped.blocks.values()))
 
 

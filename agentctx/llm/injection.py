@@ -109,8 +109,8 @@ def inject(
     same object is returned.
     """
     if position == "system":
-        return dialect.inject_system(body, _current(planned, given, new))
-    for turn, block in _placed(planned, given, new):
+        return dialect.inject_system(body, _current_block(planned, given, new))
+    for turn, block in _blocks_by_turn(planned, given, new):
         body = dialect.inject_after(body, turn.index, block)
     return body
 
@@ -137,7 +137,7 @@ def _question(reading: BodyReading, turn: UserTurn) -> str | None:
     return turn.question if reading.is_tool_round else reading.question
 
 
-def _current(planned: InjectionPlan, given: Conversation, new: str | None) -> str:
+def _current_block(planned: InjectionPlan, given: Conversation, new: str | None) -> str:
     """Return the block of the present turn; a question without an answer keeps its previous block."""
     if new is not None:
         return new
@@ -146,7 +146,9 @@ def _current(planned: InjectionPlan, given: Conversation, new: str | None) -> st
     return "" if planned.question is None else given.blocks.get(planned.turn.hash, "")
 
 
-def _placed(planned: InjectionPlan, given: Conversation, new: str | None) -> Iterator[tuple[UserTurn, str]]:
+def _blocks_by_turn(
+    planned: InjectionPlan, given: Conversation, new: str | None
+) -> Iterator[tuple[UserTurn, str]]:
     for turn in planned.reading.user_turns:
         is_answered_now = new is not None and turn.hash == planned.turn_hash
         block = (new or "") if is_answered_now else given.blocks.get(turn.hash, "")

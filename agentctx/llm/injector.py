@@ -42,7 +42,7 @@ REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared(Generic[B]):
+class PreparedCall(Generic[B]):
     """A call that is ready to go out."""
 
     body: B
@@ -59,7 +59,7 @@ class Prepared(Generic[B]):
     """The model that the body names."""
 
 
-class Failures:
+class FailureLog:
     """Logs why calls have no context: once, until the reason changes or context arrives."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Injector:
         deadline_s: float = DEADLINE_S,
         conversations: ConversationMemory | None = None,
         telemetry: Telemetry = NO_TELEMETRY,
-        failures: Failures | None = None,
+        failures: FailureLog | None = None,
         rests: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._source = source
@@ -104,26 +104,26 @@ class Injector:
         self._deadline_s = deadline_s
         self._conversations = conversations or ConversationMemory()
         self._telemetry = telemetry
-        self._failures = failures or Failures()
+        self._failures = failures or FailureLog()
         self._rests = rests
         self.outcomes: Counter[str] = Counter()
         """Number of calls by outcome."""
 
-    async def prepare(self, dialect: Dialect, body: Body, scope: Scope) -> Prepared[Body]:
+    async def prepare(self, dialect: Dialect, body: Body, scope: Scope) -> PreparedCall[Body]:
         """Like `prepare_call`, for a body that is already parsed."""
         return await self.prepare_call(ParsedCall(dialect, body), scope)
 
-    async def prepare_call(self, call: ModelCall[B], scope: Scope) -> Prepared[B]:
+    async def prepare_call(self, call: ModelCall[B], scope: Scope) -> PreparedCall[B]:
         """Return the call with its context. Raises nothing but the caller's own cancellation."""
         try:
-            prepared = await self._given(call, scope)
+            prepared = await self._with_context(call, scope)
         except Exception as error:  # noqa: BLE001 - not even our own bugs may fail an LLM call
             self._failures.report(error)
-            prepared = Prepared(body=call.body, outcome=failure_code(error))
-        self._tell(prepared.outcome)
+            prepared = PreparedCall(body=call.body, outcome=failure_code(error))
+        self._count(prepared.outcome)
         return prepared
 
-    def replied(self, dialect: Dialect, prepared: Prepared[Body], scope: Scope, reply: Any) -> bool:
+    def replied(self, dialect: Dialect, prepared: PreparedCall[Body], scope: Scope, reply: Any) -> bool:
         """Note the reply of a call, or an event of its stream; return True when nothing is left to note."""
         if prepared.key is None:
             return True
@@ -136,23 +136,23 @@ class Injector:
             return True
         return key is not None
 
-    def refused(self, prepared: Prepared[B], body: B) -> Prepared[B]:
+    def refused(self, prepared: PreparedCall[B], body: B) -> PreparedCall[B]:
         """Return a call that was refused with its context and taken with the original body. The blocks of
         the conversation are dropped, or the vendor would refuse its next call too.
         """
         if prepared.key is not None:
             self._conversations.clear(prepared.key)
-        self._tell(REFUSED)
+        self._count(REFUSED)
         own = prepared.context.ids if prepared.context else ()
         ids = tuple(each for each in prepared.ids if each not in own)
         return replace(prepared, body=body, outcome=REFUSED, context=None, ids=ids)
 
-    async def _given(self, call: ModelCall[B], scope: Scope) -> Prepared[B]:
+    async def _with_context(self, call: ModelCall[B], scope: Scope) -> PreparedCall[B]:
         if scope.is_off:
-            return Prepared(body=call.body, outcome=OFF)
+            return PreparedCall(body=call.body, outcome=OFF)
         asked = await call.read()
         if self._rests(asked.model):
-            return Prepared(body=call.body, outcome=REFUSED, model=asked.model)
+            return PreparedCall(body=call.body, outcome=REFUSED, model=asked.model)
         key = conversation_key(asked.conversation, scope)
         given = Conversation() if key is None else self._conversations.recall(key)
         context, failure = None, None
@@ -165,12 +165,12 @@ class Injector:
                 present=texts_present(asked, self._position, given),
                 deadline_s=self._deadline_s,
             )
-            context, failure = await self._retrieved(question)
+            context, failure = await self._retrieve(question)
         new = None if context is None else context.block
         injected = await call.inject(self._position, given, new)
         if key is not None and text is not None and asked.turn is not None:
             self._remember(key, asked.turn, context)
-        return Prepared(
+        return PreparedCall(
             body=injected,
             outcome=failure or _outcome(text, new, is_changed=injected is not call.body),
             context=context,
@@ -180,7 +180,7 @@ class Injector:
             model=asked.model,
         )
 
-    async def _retrieved(self, question: ContextQuestion) -> tuple[GivenContext | None, str | None]:
+    async def _retrieve(self, question: ContextQuestion) -> tuple[GivenContext | None, str | None]:
         try:
             async with asyncio.timeout(self._deadline_s):
                 context = await self._source.context(question)
@@ -200,7 +200,7 @@ class Injector:
         else:
             self._conversations.remember(key, turn, new.block, new.ids)
 
-    def _tell(self, outcome: str) -> None:
+    def _count(self, outcome: str) -> None:
         self.outcomes[outcome] += 1
         if outcome in {NEW, AGAIN}:
             self._telemetry.injected(self._position, outcome)
@@ -223,10 +223,10 @@ def _outcome(asked: str | None, new: str | None, *, is_changed: bool) -> str:
 
 def _warn(reason: str, error: Exception) -> None:
     # Our own errors contain no texts; for other errors, only the class is reported.
-    said = error.message if isinstance(error, AgentctxError) else type(error).__name__
+    text = error.message if isinstance(error, AgentctxError) else type(error).__name__
     import structlog
 
     if structlog.is_configured():
-        structlog.get_logger("agentctx.model_adapters").warning("context_left_out", reason=reason, error=said)
+        structlog.get_logger("agentctx.model_adapters").warning("context_left_out", reason=reason, error=text)
     else:  # structlog's default writes to stdout, which belongs to the host program
-        logging.getLogger("agentctx.model_adapters").warning("LLM calls go out without context: %s", said)
+        logging.getLogger("agentctx.model_adapters").warning("LLM calls go out without context: %s", text)

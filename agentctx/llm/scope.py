@@ -60,10 +60,10 @@ def scope_of(
     namespace: str | None = None,
 ) -> Scope:
     """Return the scope of a call. Arguments take precedence over headers, whose names ignore case."""
-    said = {name.lower(): value.strip() for name, value in headers.items()}
+    values = {name.lower(): value.strip() for name, value in headers.items()}
 
     def header(name: str) -> str | None:
-        return said.get(name.lower()) or None
+        return values.get(name.lower()) or None
 
     session = session or header(SESSION_HEADER)
     return Scope(

@@ -11,7 +11,7 @@ import structlog
 from agentctx.errors import DaemonUnreachable
 from agentctx.llm.conversation import ConversationMemory
 from agentctx.llm.dialects.registry import DIALECTS, find_dialect
-from agentctx.llm.injector import Failures, Injector
+from agentctx.llm.injector import FailureLog, Injector
 from agentctx.llm.scope import Scope
 from agentctx.wire.protocol import InjectionPosition
 from tests.llm.dialects.samples import FIRST, RESULT, SAMPLES, SECOND
@@ -142,7 +142,7 @@ async def test_a_failing_memory_does_not_affect_the_reply() -> None:
 
 
 async def test_injectors_that_share_failures_log_each_once(caplog: pytest.LogCaptureFixture) -> None:
-    failures, dialect = Failures(), find_dialect("openai_chat")
+    failures, dialect = FailureLog(), find_dialect("openai_chat")
     source = Failing(DaemonUnreachable("nobody is there"))
     structlog.reset_defaults()
     with caplog.at_level(logging.WARNING):

@@ -47,7 +47,7 @@ class AnthropicMessages(Dialect):
         return Turn(
             index=index,
             role=role,
-            said=tuple(text for text in part_texts(content, _TEXT) if not _is_note(role, text)),
+            texts=tuple(text for text in part_texts(content, _TEXT) if not _is_note(role, text)),
             results=tuple(text for part in results for text in part_texts(part.get("content"), _TEXT)),
             content=content,
             has_results=bool(results),

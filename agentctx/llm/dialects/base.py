@@ -25,7 +25,7 @@ class Turn:
     index: int
     """Position in the API's own list."""
     role: Role
-    said: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     """Texts of the speaker."""
     results: tuple[str, ...] = ()
     """Texts returned by tools."""
@@ -38,7 +38,7 @@ class Turn:
 
     @property
     def has_text(self) -> bool:
-        return any(text.strip() for text in self.said)
+        return any(text.strip() for text in self.texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class BodyReading:
     @cached_property
     def texts(self) -> list[str]:
         """Every text that the model reads anyway: system prompt, turns, tool results."""
-        return [*self._system_texts, *(text for turn in self._turns for text in (*turn.said, *turn.results))]
+        return [*self._system_texts, *(text for turn in self._turns for text in (*turn.texts, *turn.results))]
 
     def texts_before_answer(self, asked: UserTurn) -> list[str]:
         """Return the texts that the model reads before it begins to answer that turn.
@@ -89,7 +89,7 @@ class BodyReading:
         They are the same in the call that asks and in every later one, whatever tools have answered since.
         """
         turns = _before_answer(self._turns, asked.index)
-        return [*self._system_texts, *(text for turn in turns for text in (*turn.said, *turn.results))]
+        return [*self._system_texts, *(text for turn in turns for text in (*turn.texts, *turn.results))]
 
     @cached_property
     def user_turns(self) -> list[UserTurn]:
@@ -102,7 +102,7 @@ class BodyReading:
         first = next((turn for turn in self._turns if turn.role == "user"), None)
         if first is None:
             return None
-        leading = [turn.said for turn in self._turns[: first.index] if turn.role == "system"]
+        leading = [turn.texts for turn in self._turns[: first.index] if turn.role == "system"]
         return "first:" + fingerprint(
             self._cache_key, list(self._system_texts), leading, _plain(first.content)
         )
@@ -198,8 +198,8 @@ def _user_turns(turns: Sequence[Turn]) -> Iterator[UserTurn]:
     answered: tuple[str, ...] = ()
     seen: dict[str, int] = {}
     for turn in turns:
-        if turn.role == "assistant" and turn.said:
-            answered = turn.said
+        if turn.role == "assistant" and turn.texts:
+            answered = turn.texts
         if turn.role != "user" or not turn.takes_block or not turn.has_text:
             continue
         plain = fingerprint(list(answered), _plain(turn.content))
@@ -215,7 +215,7 @@ def _before_answer(turns: Sequence[Turn], asked: int) -> Iterator[Turn]:
 
 
 def _question_of(turn: Turn) -> str:
-    return "\n\n".join(text.strip() for text in turn.said if text.strip())
+    return "\n\n".join(text.strip() for text in turn.texts if text.strip())
 
 
 def _plain(content: Any) -> Any:

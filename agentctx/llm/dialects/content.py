@@ -71,12 +71,12 @@ def in_system_message(
     Many templates refuse a second system message, or one that is not the first, so the block goes into the
     client's own: the last one at the beginning, else the first one anywhere.
     """
-    leading = next((place for place, role in enumerate(roles) if role != "system"), len(roles))
-    place = leading - 1 if leading else roles.index("system")
-    message = mapping(messages[place])
+    leading = next((index for index, role in enumerate(roles) if role != "system"), len(roles))
+    index = leading - 1 if leading else roles.index("system")
+    message = mapping(messages[index])
     content = message.get("content")
     changed = block if content == "" else with_part(content, block, kind)
-    return None if changed is None else with_item(messages, place, {**message, "content": changed})
+    return None if changed is None else with_item(messages, index, {**message, "content": changed})
 
 
 def with_system_message(body: Body, roles: Sequence[str], block: str) -> Body:

@@ -34,7 +34,7 @@ class Gemini(Dialect):
         return Turn(
             index=index,
             role=role,
-            said=tuple(_texts(item)),
+            texts=tuple(_texts(item)),
             results=tuple(text for result in results for text in _strings(mapping(result).get("response"))),
             content=item.get("parts"),
             has_results=bool(results),

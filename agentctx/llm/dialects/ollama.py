@@ -28,7 +28,7 @@ class Ollama(Dialect):
         return Turn(
             index=index,
             role=role,
-            said=() if role == "tool" else texts,
+            texts=() if role == "tool" else texts,
             results=texts if role == "tool" else (),
             content=[content, item.get("images")],
             calls_tools=bool(item.get("tool_calls")),

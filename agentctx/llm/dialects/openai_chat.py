@@ -31,7 +31,7 @@ class OpenAIChat(Dialect):
         return Turn(
             index=index,
             role=role,
-            said=() if role == "tool" else texts,
+            texts=() if role == "tool" else texts,
             results=texts if role == "tool" else (),
             content=content,
             calls_tools=bool(item.get("tool_calls")),

@@ -50,7 +50,7 @@ class OpenAIResponses(Dialect):
         return Turn(
             index=index,
             role=role,
-            said=() if role == "tool" else texts,
+            texts=() if role == "tool" else texts,
             results=texts if role == "tool" else (),
             content=content,
             calls_tools=role == "assistant" and word(item.get("type")).endswith("_call"),

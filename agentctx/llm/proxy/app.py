@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from agentctx.errors import AgentctxError, NotFound, RequestFailed, UpstreamFailed
 from agentctx.llm.dialects.base import Dialect
-from agentctx.llm.injector import REFUSED, Injector, Prepared
+from agentctx.llm.injector import REFUSED, Injector, PreparedCall
 from agentctx.llm.proxy import runs
 from agentctx.llm.proxy.bodies import BodyProcesses
 from agentctx.llm.proxy.body import is_sealed
@@ -48,13 +48,13 @@ class Exchange:
     peer: Any
     scope: CallScope
     dialect: Dialect
-    prepared: Prepared[bytes]
+    prepared: PreparedCall[bytes]
     status: int
     headers: Mapping[str, str]
     """Headers of the reply, with lower-case names."""
 
 
-Listening = Callable[[Exchange], ReplyListener | None]
+ListenerFactory = Callable[[Exchange], ReplyListener | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class _Call:
     peer: Any
     scope: CallScope
     dialect: Dialect | None = None
-    prepared: Prepared[bytes] | None = None
+    prepared: PreparedCall[bytes] | None = None
     refusal: int | None = None
     """The status with which the vendor refused the call with its context, which goes without it now."""
 
@@ -112,7 +112,7 @@ class Proxy:
         keys: Mapping[str, str] | None = None,
         note_refused: Callable[[str], Awaitable[None]] | None = None,
         own_runs: runs.Runs | None = None,
-        listen: Listening = lambda _: None,
+        listen: ListenerFactory = lambda _: None,
     ) -> None:
         self._upstreams = upstreams
         self._bodies = bodies
@@ -185,7 +185,7 @@ class Proxy:
             if call.is_changed and reply.status_code in REFUSING:
                 return reply.status_code
             own_headers = _own_headers(call)
-            call = await self._judged(call, is_taken=reply.is_success)
+            call = await self._note_outcome(call, is_taken=reply.is_success)
             headers = returned(reply.status_code, reply.headers.raw)
             listener = self._listener(call, reply.status_code, readable(headers))
             head = [*headers, *own_headers]
@@ -204,7 +204,7 @@ class Proxy:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         return None
 
-    async def _judged(self, call: _Call, *, is_taken: bool) -> _Call:
+    async def _note_outcome(self, call: _Call, *, is_taken: bool) -> _Call:
         """Learn from the status of a call that had context, or whose context was refused."""
         if call.prepared is None or self._injector_of is None or not (call.is_changed or call.refusal):
             return call

@@ -16,7 +16,7 @@ from agentctx.config.schema import ProxySettings, Settings
 from agentctx.errors import ConfigInvalid
 from agentctx.llm.context_source import MAX_PRESENT_BYTES, ContextQuestion, GivenContext, latest
 from agentctx.llm.conversation import ConversationMemory
-from agentctx.llm.injector import Failures, Injector
+from agentctx.llm.injector import FailureLog, Injector
 from agentctx.llm.proxy.access import NamespaceAccess, TokenAccess
 from agentctx.llm.proxy.app import PREFIX, Proxy
 from agentctx.llm.proxy.bodies import BodyProcesses
@@ -70,7 +70,7 @@ class Injectors:
         self._settings = settings
         self._telemetry = telemetry
         self._memories: dict[int, ConversationMemory] = {}
-        self._failures = Failures()
+        self._failures = FailureLog()
 
     def of(self, peer: Peer, rests: Callable[[str], bool] = lambda _: False) -> Injector:
         """Return the injector for one call of this peer. `rests`: calls to a model go without context."""
