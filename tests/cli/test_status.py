@@ -5,7 +5,7 @@ import pytest
 
 from agentctx import __version__
 from agentctx.cli.status import status_lines
-from agentctx.config.commit import own_commit
+from agentctx.config.commit import build_name, own_commit
 from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon, status_reply
@@ -17,7 +17,7 @@ def test_status_is_aligned_and_json_is_the_reply(agentctx: Agentctx, daemon: Stu
 
     assert agentctx("status") == 0
     assert agentctx.out.splitlines() == [
-        f"daemon    {__version__} ({own_commit()}), pid 4711, up 62 min",
+        f"daemon    {build_name(__version__, own_commit())}, pid 4711, up 62 min",
         "socket    /run/agentctx/agentctx.sock",
         "entries   6 knowledge, 3 learning",
         "chunks    9, 8 vectors",
@@ -35,7 +35,7 @@ def test_status_is_aligned_and_json_is_the_reply(agentctx: Agentctx, daemon: Stu
 def test_a_daemon_of_another_build_is_told() -> None:
     assert status_lines(status_reply(commit="a1"))[:2] == [
         "daemon    0.1.0 (a1), pid 4711, up 62 min",
-        f"          this command is {__version__} ({own_commit()}): restart the daemon",
+        f"          this command is {build_name(__version__, own_commit())}: restart the daemon",
     ]
 
 
