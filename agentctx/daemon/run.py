@@ -22,9 +22,9 @@ from agentctx.config.commit import own_commit
 from agentctx.config.load import find_config_file, load_settings
 from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.build import Core, DaemonPaths, open_core
-from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
+from agentctx.daemon.file_watcher import FileWatcher, expect_database
 from agentctx.daemon.health import Health
-from agentctx.daemon.host.listen import SocketKeeper
+from agentctx.daemon.host.listen import SocketWatcher
 from agentctx.daemon.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.daemon.host.logs import configure_logging
 from agentctx.daemon.host.memory_limits import expect_memory
@@ -157,7 +157,7 @@ async def run(
         socket_file = (
             ActivatedSocket(systemd.listening)
             if systemd.listening
-            else SocketKeeper(places.socket, settings.server)
+            else SocketWatcher(places.socket, settings.server)
         )
         listening = socket_file.bind()
         await core.audit.note_settings("start", settings, core.storage.secret)
@@ -236,7 +236,7 @@ class _Daemon:
     settings: Settings
     state: _State
     record: StartRecorder
-    socket_file: SocketKeeper | ActivatedSocket
+    socket_file: SocketWatcher | ActivatedSocket
     systemd: Systemd
     reloader: Reloader
 
@@ -260,7 +260,7 @@ class _Daemon:
 
     def _start_background(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         core = self.core
-        files = DatabaseKeeper(core.storage.files, core.data_dir)
+        files = FileWatcher(core.storage.files, core.data_dir)
         background = [
             tasks.create_task(self._sweep(), name="maintenance"),
             tasks.create_task(keep_tidy(core.storage.upkeep), name="tidying"),

@@ -167,8 +167,8 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/daemon/host/lock.py", "_open"): "lock files",
     (
         _OPENED,
-        "agentctx/daemon/database_keeper.py",
-        "DatabaseKeeper._write",
+        "agentctx/daemon/file_watcher.py",
+        "FileWatcher._write",
     ): "the note of where the folder was moved to",
     (_OPENED, "agentctx/doctor/database_file.py", "_moved_to"): "the note of where the folder was moved to",
     (_OPENED, "agentctx/daemon/start_record.py", "_write_private"): "the record of the last start",

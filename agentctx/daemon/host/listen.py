@@ -195,7 +195,7 @@ def _set_group(path: Path, group_id: int) -> None:
         ) from error
 
 
-class SocketKeeper:
+class SocketWatcher:
     """Manages the socket file of one daemon. Hold the lock on `lock.socket_lock_path(path)` throughout."""
 
     def __init__(self, path: Path, settings: ServerSettings) -> None:

@@ -98,7 +98,7 @@ def take_from_environment(env: MutableMapping[str, str] = os.environ, *, pid: in
 
 
 class ActivatedSocket:
-    """Takes the place of a `SocketKeeper` when systemd listens; systemd owns the file, so it stays."""
+    """Takes the place of a `SocketWatcher` when systemd listens; systemd owns the file, so it stays."""
 
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from agentctx.config.paths import MAX_SOCKET_PATH_BYTES
 from agentctx.config.schema import ServerSettings
 from agentctx.daemon.host import listen
-from agentctx.daemon.host.listen import SocketKeeper, bind_socket, remove_socket, socket_inode
+from agentctx.daemon.host.listen import SocketWatcher, bind_socket, remove_socket, socket_inode
 from agentctx.errors import AlreadyRunning, ConfigInvalid
 
 LISTENER = """
@@ -193,7 +193,7 @@ def path() -> Iterator[Path]:
 
 
 class Watched:
-    """Stands in for sleep: the keeper checks when the test says so."""
+    """Stands in for sleep: the watcher checks when the test says so."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Semaphore(0)
@@ -211,15 +211,15 @@ class Watched:
         await self._waits.wait()
 
 
-async def looked_after(keeper: SocketKeeper, *steps: object) -> list[socket.socket]:
-    """Run the steps with a check of the socket after each; return the sockets the keeper moved to."""
+async def watched(watcher: SocketWatcher, *steps: object) -> list[socket.socket]:
+    """Run the steps with a check of the socket after each; return the sockets the watcher moved to."""
     moved: list[socket.socket] = []
     looks = Watched()
 
     async def move(listening: socket.socket) -> None:
         moved.append(listening)
 
-    watching = asyncio.create_task(keeper.watch(move, sleep=looks.sleep))
+    watching = asyncio.create_task(watcher.watch(move, sleep=looks.sleep))
     for step in steps:
         if callable(step):
             step()
@@ -234,33 +234,33 @@ def can_connect(path: Path) -> bool:
 
 
 async def test_a_file_that_stays_is_not_removed(path: Path) -> None:
-    keeper = SocketKeeper(path, ServerSettings())
-    with keeper.bind():
+    watcher = SocketWatcher(path, ServerSettings())
+    with watcher.bind():
         inode = path.stat().st_ino
-        assert await looked_after(keeper, None, None) == []
+        assert await watched(watcher, None, None) == []
         assert path.stat().st_ino == inode
 
 
 async def test_a_file_that_was_removed_is_made_again_with_its_folder(path: Path) -> None:
-    keeper = SocketKeeper(path, ServerSettings())
+    watcher = SocketWatcher(path, ServerSettings())
 
     def remove() -> None:
         path.unlink()
         path.parent.rmdir()
 
-    with keeper.bind(), capture_logs() as logs:
-        (listening,) = await looked_after(keeper, remove, None)
+    with watcher.bind(), capture_logs() as logs:
+        (listening,) = await watched(watcher, remove, None)
         with listening:
             assert can_connect(path)
             assert path.stat().st_mode & 0o777 == 0o600
             assert [line["event"] for line in logs] == ["socket_bound_again"]
-            keeper.remove()
+            watcher.remove()
             assert not path.exists(), "the new file is ours too"
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "link to ours", "folder", "pipe", "listening socket"])
 async def test_a_replacement_at_the_path_is_reported_and_left_until_it_is_gone(path: Path, kind: str) -> None:
-    keeper = SocketKeeper(path, ServerSettings())
+    watcher = SocketWatcher(path, ServerSettings())
     aside = path.with_name("aside")
     other = socket.socket(socket.AF_UNIX)
 
@@ -284,8 +284,8 @@ async def test_a_replacement_at_the_path_is_reported_and_left_until_it_is_gone(p
     def give_way() -> None:
         path.rename(path.with_name("kept"))
 
-    with keeper.bind(), other, capture_logs() as logs:
-        moved = await looked_after(keeper, replace, None, give_way)
+    with watcher.bind(), other, capture_logs() as logs:
+        moved = await watched(watcher, replace, None, give_way)
         assert [line["event"] for line in logs] == ["socket_is_gone", "socket_bound_again"]
         assert path.with_name("kept").lstat()
         (listening,) = moved
@@ -294,43 +294,43 @@ async def test_a_replacement_at_the_path_is_reported_and_left_until_it_is_gone(p
 
 
 async def test_a_dead_socket_in_its_place_is_replaced(path: Path) -> None:
-    keeper = SocketKeeper(path, ServerSettings())
+    watcher = SocketWatcher(path, ServerSettings())
 
     def replace() -> None:
         path.unlink()
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(str(path))
 
-    with keeper.bind():
-        (listening,) = await looked_after(keeper, replace)
+    with watcher.bind():
+        (listening,) = await watched(watcher, replace)
         with listening:
             assert can_connect(path)
 
 
 async def test_a_touched_socket_is_still_ours(path: Path) -> None:
-    keeper = SocketKeeper(path, ServerSettings())
-    with keeper.bind(), capture_logs() as logs:
-        assert await looked_after(keeper, lambda: os.utime(path, (1, 1)), None) == []
+    watcher = SocketWatcher(path, ServerSettings())
+    with watcher.bind(), capture_logs() as logs:
+        assert await watched(watcher, lambda: os.utime(path, (1, 1)), None) == []
         assert logs == []
 
 
 async def test_a_file_with_the_inode_of_ours_is_not_removed(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper = SocketKeeper(path, ServerSettings())
-    with keeper.bind():
+    watcher = SocketWatcher(path, ServerSettings())
+    with watcher.bind():
         path.unlink()
         path.write_text("precious")
-        monkeypatch.setattr(keeper, "_inode", socket_inode(path))
-        assert await looked_after(keeper, None) == []
-        keeper.remove()
+        monkeypatch.setattr(watcher, "_inode", socket_inode(path))
+        assert await watched(watcher, None) == []
+        watcher.remove()
     assert path.read_text() == "precious"
 
 
 async def test_a_folder_that_cannot_be_looked_into_is_looked_at_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper = SocketKeeper(path, ServerSettings())
+    watcher = SocketWatcher(path, ServerSettings())
 
     def refuse(_: Path) -> bool:
         raise PermissionError
@@ -339,21 +339,21 @@ async def test_a_folder_that_cannot_be_looked_into_is_looked_at_again(
         path.unlink()
         monkeypatch.setattr(Path, "lstat", refuse)
 
-    with keeper.bind():
-        (listening,) = await looked_after(keeper, close, None, monkeypatch.undo)
+    with watcher.bind():
+        (listening,) = await watched(watcher, close, None, monkeypatch.undo)
         listening.close()
 
 
 async def test_a_socket_that_cannot_be_made_is_reported_once_and_tried_again(path: Path) -> None:
-    keeper = SocketKeeper(path, ServerSettings())
+    watcher = SocketWatcher(path, ServerSettings())
     folder = path.parent
 
     def spoil() -> None:
         path.unlink()
         folder.chmod(0o777)
 
-    with keeper.bind(), capture_logs() as logs:
-        moved = await looked_after(keeper, spoil, None, lambda: folder.chmod(0o700))
+    with watcher.bind(), capture_logs() as logs:
+        moved = await watched(watcher, spoil, None, lambda: folder.chmod(0o700))
         assert [line["event"] for line in logs] == ["socket_is_gone", "socket_bound_again"]
         assert "Every user can write" in logs[0]["problem"]
         (listening,) = moved

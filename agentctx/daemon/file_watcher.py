@@ -33,7 +33,7 @@ def expect_database(database: Path) -> None:
         log.warning("rescued_copy_remains", path=str(copy), hint="See files.database of `agentctx doctor`.")
 
 
-class DatabaseKeeper:
+class FileWatcher:
     """Makes the storage check its files, and notes beside the data folder where they were moved."""
 
     def __init__(self, files: FileStorage, data_dir: Path) -> None:

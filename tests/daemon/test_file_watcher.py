@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.config.schema import Settings
-from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
+from agentctx.daemon.file_watcher import FileWatcher, expect_database
 from agentctx.doctor.daemon import RECORD_NAME, StartRecord
 from agentctx.doctor.database_file import moved_note
 from agentctx.errors import DatabaseMissing, StorageFailed
@@ -49,7 +49,7 @@ class MovingFiles:
 async def watch(data_dir: Path, *places: Path | None) -> None:
     storage = MovingFiles(*places)
     with pytest.raises(Stopped):
-        await DatabaseKeeper(storage, data_dir).watch(sleep=storage.tick)
+        await FileWatcher(storage, data_dir).watch(sleep=storage.tick)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ async def test_a_moved_database_is_reported_everywhere_until_it_returns(tmp_path
     folder = tmp_path / "data"
     async with running_core(folder, None) as core:
         saved = await save(core, key="k", content="red apple")
-        watching = asyncio.create_task(DatabaseKeeper(core.storage.files, core.data_dir).watch())
+        watching = asyncio.create_task(FileWatcher(core.storage.files, core.data_dir).watch())
         move_back = move_folder(folder)
         with pytest.raises(StorageFailed, match="moved"):
             await save(core, key="new", content="green pear")
