@@ -30,6 +30,21 @@ _MARKS: dict[CheckStatus, tuple[str, str, Style]] = {
 }
 """By status: the mark, its ASCII form, and the colour."""
 
+_TITLES = {
+    "program": "Program",
+    "config": "Configuration",
+    "files": "Files",
+    "socket": "Socket",
+    "daemon": "Daemon",
+    "connections": "Connected agents",
+    "database": "Database",
+    "running": "Running daemon",
+    "backup": "Backups",
+    "queue": "Queue",
+    "embedding": "Embedding/RAG",
+}
+"""Headings of the groups."""
+
 Only: TypeAlias = Annotated[
     list[str] | None, typer.Option("--only", metavar="ID", help="Only this check or group; repeat for more.")
 ]
@@ -55,14 +70,12 @@ def doctor(
     from agentctx.doctor.catalog import select
 
     try:
-        wanted = select(only or (), skip or ())
+        ids = select(only or (), skip or ())
     except InvalidInput as error:
         raise typer.BadParameter(f"{error.message} {error.hint}") from None
     from agentctx.cli.checkup import Checkup, examine
 
-    checkup = Checkup(
-        config=config, data_dir=data_dir, socket=ctx.obj, wanted=wanted, fix=fix, offline=offline
-    )
+    checkup = Checkup(config=config, data_dir=data_dir, socket=ctx.obj, ids=ids, fix=fix, offline=offline)
     with logs_to_stderr():
         reply = asyncio.run(examine(checkup))
     show(reply, report_lines(reply, line_width(), unicode=writes_unicode()), as_json, _repairable(reply, fix))
@@ -88,7 +101,7 @@ def report_lines(reply: DoctorReply, limit: int | None, *, unicode: bool = True)
     """
     column = max((width(check.id) for check in reply.checks), default=0)
     lines: list[str] = []
-    for title, checks in groupby(reply.checks, key=lambda check: _title(check.group)):
+    for title, checks in groupby(reply.checks, key=_title):
         lines += [paint(title, "bold")]
         for check in _collapsed(checks):
             lines += _check_lines(check, column, limit, unicode=unicode)
@@ -106,10 +119,8 @@ def _collapsed(checks: Iterable[CheckResult]) -> Iterator[CheckResult]:
             yield from row
 
 
-def _title(group: str) -> str:
-    from agentctx.doctor.catalog import GROUPS
-
-    return next((known.title for known in GROUPS if known.name == group), group)
+def _title(check: CheckResult) -> str:
+    return _TITLES.get(check.group, check.group)
 
 
 def _check_lines(check: CheckResult, column: int, limit: int | None, *, unicode: bool) -> Iterator[str]:

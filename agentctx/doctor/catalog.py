@@ -3,68 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentctx.errors import InvalidInput
 
+_MACHINE: Final = {
+    "program": "python.version sqlite.version sqlite.vec sqlite.fts5",
+    "config": "config.loads config.secrets",
+    "files": "files.folder files.permissions files.database files.space files.reserve files.filesystem",
+    "socket": "socket.folder socket.file",
+    "daemon": "daemon.answers daemon.version daemon.last_start",
+    "connections": "connections.entries connections.program connections.socket connections.bridge",
+}
+"""Groups of checks that the command runs from outside the daemon, with their ids."""
+_INNER: Final = {
+    "database": "database.opens database.schema database.integrity database.words database.vectors "
+    "database.invariant database.scrub database.bookkeeping database.audit database.slots database.wal "
+    "database.durability",
+    "running": "running.memory running.loop running.writes running.captures running.context running.network",
+    "backup": "backup.age",
+    "queue": "queue.backlog queue.buried queue.leases",
+    "embedding": "embedding.provider embedding.key embedding.answers embedding.dimension embedding.space "
+    "embedding.canary embedding.fingerprints embedding.self_retrieval embedding.language embedding.spending "
+    "rag.settings rag.calibration rerank.answers",
+}
+"""Groups of checks run by the process that has the database and the model: the daemon if it is running."""
 
-class Group(NamedTuple):
-    """Checks that are shown together."""
-
-    name: str
-    title: str
-    checks: str
-    """Their ids, separated by spaces."""
-
-
-MACHINE_GROUPS: Final = (
-    Group("program", "Program", "python.version sqlite.version sqlite.vec sqlite.fts5"),
-    Group("config", "Configuration", "config.loads config.secrets"),
-    Group(
-        "files",
-        "Files",
-        "files.folder files.permissions files.database files.space files.reserve files.filesystem",
-    ),
-    Group("socket", "Socket", "socket.folder socket.file"),
-    Group("daemon", "Daemon", "daemon.answers daemon.version daemon.last_start"),
-    Group(
-        "connections",
-        "Connected agents",
-        "connections.entries connections.program connections.socket connections.bridge",
-    ),
-)
-"""Checks that the command runs from outside the daemon."""
-
-INNER_GROUPS: Final = (
-    Group(
-        "database",
-        "Database",
-        "database.opens database.schema database.integrity database.words database.vectors "
-        "database.invariant database.scrub database.bookkeeping database.audit database.slots "
-        "database.wal database.durability",
-    ),
-    Group(
-        "running",
-        "Running daemon",
-        "running.memory running.loop running.writes running.captures running.context running.network",
-    ),
-    Group("backup", "Backups", "backup.age"),
-    Group("queue", "Queue", "queue.backlog queue.buried queue.leases"),
-    Group(
-        "embedding",
-        "Embedding/RAG",
-        "embedding.provider embedding.key embedding.answers embedding.dimension embedding.space "
-        "embedding.canary embedding.fingerprints embedding.self_retrieval embedding.language "
-        "embedding.spending rag.settings rag.calibration rerank.answers",
-    ),
-)
-"""Checks run by the process that has the database and the model: the daemon if it is running."""
-
-GROUPS: Final = MACHINE_GROUPS + INNER_GROUPS
-CHECK_IDS: Final = tuple(check for group in GROUPS for check in group.checks.split())
-INNER_IDS: Final = tuple(check for group in INNER_GROUPS for check in group.checks.split())
-
-_GROUP_OF: Final = {check: group.name for group in GROUPS for check in group.checks.split()}
+GROUPS: Final = {name: tuple(ids.split()) for name, ids in (_MACHINE | _INNER).items()}
+CHECK_IDS: Final = tuple(check for group in GROUPS.values() for check in group)
+INNER_IDS: Final = tuple(check for group in _INNER for check in GROUPS[group])
+_GROUP_OF: Final = {check: name for name, group in GROUPS.items() for check in group}
 
 
 def group_of(check: str) -> str:
@@ -88,12 +56,12 @@ def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[str, ...
     return tuple(check for check in CHECK_IDS if check in included - excluded)
 
 
-def _checks_of(name: str) -> list[str]:
-    known = {group.name: group.checks for group in GROUPS} | {check: check for check in CHECK_IDS}
-    if name in known:
-        return known[name].split()
-    groups = ", ".join(group.name for group in GROUPS)
+def _checks_of(name: str) -> tuple[str, ...]:
+    if name in GROUPS:
+        return GROUPS[name]
+    if name in CHECK_IDS:
+        return (name,)
     raise InvalidInput(
         f"Unknown check {name[:60]!r}.",
-        hint=f"Groups: {groups}. Checks: {', '.join(CHECK_IDS)}.",
+        hint=f"Groups: {', '.join(GROUPS)}. Checks: {', '.join(CHECK_IDS)}.",
     )

@@ -27,13 +27,10 @@ class Finding:
 
     status: CheckStatus
     message: str
-    """One phrase, also for a pass."""
     detail: str = ""
-    """More detail, such as the files concerned."""
     hint: str = ""
     """What to do next if it is not a pass."""
     fixable: bool = False
-    """Whether the check's fix can repair this finding."""
 
     @property
     def is_trouble(self) -> bool:
@@ -60,7 +57,7 @@ class Skip(Exception):
     """There is nothing to examine; the message says why. A check that raises it is skipped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """One thing to examine. `run` and `fix` take an instance of `context`, which is what they look at."""
 
@@ -84,7 +81,7 @@ def check(
     fix: Callable[[C], str | Awaitable[str]] | None = None,
     timeout_s: float = LOOK_S,
 ) -> Callable[[Judge], Judge]:
-    """Register the decorated function as the check with this id, one of `catalog.CHECK_IDS`.
+    """Register the decorated function as the check with this id, which `catalog` lists.
 
     It takes the context, changes nothing and returns a finding. With `facts`, it takes what each of them
     returns for the context, and does no I/O. `fix` repairs what was called fixable, and returns what it did.
@@ -94,22 +91,18 @@ def check(
 
     def register(function: Judge) -> Judge:
         async def run(given: C) -> Finding:
-            if not facts:
-                return cast(Finding, await _call(function, given))
-            return cast(Finding, function(*[await _call(fact, given) for fact in facts]))
+            if facts:
+                return cast(Finding, function(*[await _call(fact, given) for fact in facts]))
+            return cast(Finding, await _call(function, given))
 
-        CHECKS[check_id] = Check(
-            context=context, run=run, fix=partial(_call, fix) if fix else None, timeout_s=timeout_s
-        )
+        CHECKS[check_id] = Check(context, run, partial(_call, fix) if fix else None, timeout_s)
         return function
 
     return register
 
 
-async def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(*arguments)
-    answer = await in_thread(function, *arguments)
+async def _call(function: Callable[[C], Any], given: C) -> Any:
+    answer = function(given) if inspect.iscoroutinefunction(function) else await in_thread(function, given)
     return await answer if inspect.isawaitable(answer) else answer
 
 

@@ -38,7 +38,8 @@ def check_folder(machine: Machine) -> Finding:
         return _nothing_there(folder)
     if not folder.is_dir():
         return failed(f"{folder} is not a folder", hint="Choose another one with --data-dir.")
-    return judge_folder(_facts(folder), owner=me if machine.daemon_uid is None else machine.daemon_uid, me=me)
+    socket = machine.look_at_socket() if machine.contact.status is not None else None
+    return judge_folder(_facts(folder), owner=socket.uid if socket else me, me=me)
 
 
 def _nothing_there(folder: Path) -> Finding:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
-from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, skipped, warned
+from agentctx.config.schema import Settings
+from agentctx.doctor.check import SCAN_S, Finding, Skip, check, failed, passed, skipped, warned
 from agentctx.doctor.inner import Inner
-from agentctx.errors import SchemaTooNew, SchemaTooOld
-from agentctx.storage.opening import SchemaState, offline_storage
+from agentctx.errors import SchemaForeign, SchemaTooNew, SchemaTooOld, StorageCorrupt, StorageFailed
+from agentctx.storage.base import Storage
+from agentctx.storage.opening import SchemaState, offline_storage, open_storage, server_of
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import FileRepair
+from agentctx.times import Clock
 from agentctx.wire.wording import counted, listed, size
 
 LARGE_WAL = 64 * 1024 * 1024
@@ -20,6 +25,47 @@ _REPAIR = (
     "Check the disk. Then run `agentctx doctor --fix`, which makes the file again from what can be read "
     "and names what is lost, or restore a backup."
 )
+
+
+async def open_database(
+    settings: Settings, path: Path, clock: Clock, *, fix: bool
+) -> tuple[Storage, Finding]:
+    """Open the database, with the finding about it; with `fix`, a file that does not open is rebuilt.
+
+    Raises:
+        Skip: it must not be opened.
+        AgentctxError: it does not open.
+    """
+    server = server_of(settings)
+    if server is None:
+        await asyncio.to_thread(_expect_schema, path)
+    try:
+        storage = await open_storage(settings, path, clock=clock, migrates=server is None)
+        return storage, passed(f"{server or path} opens")
+    except (StorageCorrupt, SchemaForeign):
+        if not fix or server is not None:
+            raise
+    repaired = await asyncio.to_thread(offline_storage().rebuild_file, path, now=clock())
+    opening = warned(
+        f"{path} did not open and was rebuilt from what could be read",
+        detail=repair_summary(repaired),
+        hint="Check whether anything is missing; if so, restore a backup.",
+    )
+    return await open_storage(settings, path, clock=clock), opening
+
+
+def _expect_schema(path: Path) -> None:
+    """Raise `Skip` if the database must not be opened: opening would create it, or migrate an old schema."""
+    if not path.exists():
+        raise Skip("nothing is saved yet")
+    try:
+        schema = offline_storage().schema(path)
+    except StorageFailed:
+        return  # opening it reports the error
+    finding = judge_schema(schema)
+    may_open = schema.is_misrecorded or schema.foreign  # opening it reports what is foreign
+    if finding.is_trouble and not may_open:
+        raise Skip(f"not opened: {finding.message}")
 
 
 @check(Inner, "database.opens")

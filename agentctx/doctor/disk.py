@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.machine import Machine
+from agentctx.storage.offline import MEBIBYTE
 from agentctx.storage.opening import ReserveState, offline_storage
 from agentctx.wire.wording import size
 
@@ -53,7 +54,8 @@ def check_reserve(machine: Machine) -> Finding:
     folder = machine.database.parent
     if not folder.is_dir():
         return skipped("nothing is saved yet")
-    return judge_reserve(offline_storage().reserve(folder, machine.reserve_bytes))
+    wanted = machine.settings.storage.reserve_mb * MEBIBYTE
+    return judge_reserve(offline_storage().reserve(folder, wanted))
 
 
 def judge_reserve(state: ReserveState) -> Finding:

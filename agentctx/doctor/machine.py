@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from agentctx.config.schema import Settings
 from agentctx.doctor.check import Skip
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning
 from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.opening import server_of
 from agentctx.wire import StatusReply
 
+NO_CONFIG = "the configuration does not load"
 NOT_OURS = "only admins of the daemon may examine this"
 
 
@@ -47,14 +50,11 @@ class Contact:
     @property
     def has_answered(self) -> bool:
         """Whether the daemon that has the data answers, even with an error."""
-        if self.status is not None:
-            return True
-        is_answer = self.refusal is not None and bool(self.refusal.request_id)
-        return is_answer and isinstance(self.lock_refusal, AlreadyRunning) and not self.other_socket
+        is_answer = self.refusal is not None and bool(self.refusal.request_id) and not self.other_socket
+        return self.status is not None or (is_answer and isinstance(self.lock_refusal, AlreadyRunning))
 
 
-@dataclass(frozen=True, slots=True)
-class SocketFacts:
+class SocketFacts(NamedTuple):
     """The file at the path. `answer` is the result of connecting, None if it is not a socket."""
 
     mode: int
@@ -62,14 +62,11 @@ class SocketFacts:
     answer: Literal["listening", "gone", "denied"] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectedAgents:
-    """What `agentctx connect` has written."""
+class ConnectedAgents(NamedTuple):
+    """What `agentctx connect` wrote: the commands that start bridges, and the files that lost theirs."""
 
     commands: Sequence[Sequence[str]]
-    """The commands by which agents start the bridge."""
     lost: Sequence[str]
-    """Settings files that lost what was written into them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,24 +75,20 @@ class Machine:
 
     config: Path | None
     """The config file; None for the usual one."""
-    config_problem: AgentctxError | None
+    config_problem: AgentctxError | None = None
+    settings: Settings
+    """The defaults unless `is_configured`."""
+    is_configured: bool = True
+    """Whether the configuration loads."""
     data_dir: Path | None
     """None if it is unknown."""
-    no_data_dir: str
-    """Why it is unknown."""
-    daemon_uid: int | None
-    """The user of the daemon that answers; None if none does."""
-    reserve_bytes: int
-    server: str = ""
-    """The server that has the database; empty if a file of the data folder has it."""
     socket: Path
-    socket_mode: int | None
-    """`server.socket_mode`; None for a socket made by systemd."""
+    is_systemds_socket: bool = False
+    contact: Contact
     look_at_socket: Callable[[], SocketFacts | None]
     """Return the facts of the file, or None if there is nothing at the path."""
     remove_stale_socket: Callable[[], str]
     """Remove the file, under the socket's lock, if no process listens, and return what was done."""
-    contact: Contact
     find_agents: Callable[[], ConnectedAgents | None]
     """Return None if no agent is connected."""
     ask_bridge: Callable[[Sequence[str]], str | None]
@@ -105,21 +98,26 @@ class Machine:
     def folder(self) -> Path:
         """The data folder, which need not exist. Raises `Skip` if it is unknown."""
         if self.data_dir is None:
-            raise Skip(self.no_data_dir)
+            raise Skip(NOT_OURS if self.contact.is_denied else NO_CONFIG)
         return self.data_dir
 
     @property
     def database(self) -> Path:
         """The database file, which need not exist. Raises `Skip` if the database is not a file."""
-        folder = self.folder
-        if self.server:
-            raise Skip(f"the database is {self.server}")
+        folder, status = self.folder, self.contact.status
+        database = status.database.path if status else server_of(self.settings)
+        if database and not Path(database).is_absolute():
+            raise Skip(f"the database is {database}")
         return folder / DATABASE_NAME
+
+    @property
+    def socket_mode(self) -> int | None:
+        """`server.socket_mode`; None for a socket made by systemd."""
+        return None if self.is_systemds_socket else int(self.settings.server.socket_mode, 8)
 
     @property
     def agents(self) -> ConnectedAgents:
         """The connected agents. Raises `Skip` if there are none."""
-        found = self.find_agents()
-        if found is None:
+        if (agents := self.find_agents()) is None:
             raise Skip("no agent is connected")
-        return found
+        return agents

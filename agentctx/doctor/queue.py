@@ -21,12 +21,10 @@ _REASON_CHARS = 120
 @check(Inner, "queue.backlog")
 async def check_backlog(inner: Inner) -> Finding:
     depth = await inner.storage.jobs.depth()
-    return judge_backlog(
-        depth,
-        now=inner.clock(),
-        by_daemon=inner.daemon is not None,
-        reason=inner.daemon.queue_trouble if inner.daemon else None,
-    )
+    lanes = inner.daemon.lanes if inner.daemon else None
+    status = lanes.leading.queue.status() if lanes else None
+    reason = status.reason or status.state if status and status.state != "ok" else None
+    return judge_backlog(depth, now=inner.clock(), by_daemon=inner.daemon is not None, reason=reason)
 
 
 def judge_backlog(depth: QueueDepth, *, now: int, by_daemon: bool, reason: str | None) -> Finding:

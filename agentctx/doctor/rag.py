@@ -12,6 +12,7 @@ from agentctx.embedding.providers.registry import NONE
 from agentctx.embedding.rerankers.registry import NONE as NO_RERANKER
 from agentctx.embedding.rerankers.registry import create_reranker, is_remote
 from agentctx.errors import AgentctxError
+from agentctx.service.rag.calibrator import kept_calibration
 from agentctx.text.chunking.base import PositionAwareChunk
 from agentctx.wire import CalibrationState
 
@@ -26,7 +27,18 @@ _PASSAGES = tuple(
 )
 
 
-@check(Inner, "rag.calibration", lambda inner: inner.calibration)
+def _calibration(inner: Inner) -> CalibrationState | None:
+    """Return the state of the answering model's calibration; None without a model or data folder."""
+    if (provider := inner.embedding.provider) is None or inner.folder is None:
+        return None
+    if inner.daemon is not None:
+        return inner.daemon.calibrator.state(provider)
+    if kept_calibration(provider, inner.folder) is not None:
+        return "ready"
+    return "pending" if inner.settings.injection.calibrate else "off"
+
+
+@check(Inner, "rag.calibration", _calibration)
 def judge_calibration(state: CalibrationState | None) -> Finding:
     match state:
         case None:

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,15 +23,15 @@ FIX_S: Final = 600.0
 """Timeout of a repair: long enough not to interrupt the rebuild of a large keyword index."""
 
 
-async def run_checks(wanted: Iterable[str], context: object, *, fix: bool = False) -> list[CheckResult]:
-    """Run the wanted checks that look at such a context, in order, and return their results.
+async def run_checks(ids: Iterable[str], context: object, *, fix: bool = False) -> list[CheckResult]:
+    """Run those of the checks that look at such a context, in order, and return their results.
 
     A check that raises or hangs is a `fail`; one for which the database ran out of time is a `warn`.
     With `fix`, fixable findings are repaired and checked again. After any repair, all remaining trouble is
     checked once more, since one repair can resolve another finding.
     """
-    checks = {each: CHECKS[each] for each in wanted if each in CHECKS}
-    runs = [_CheckRun(each, of, context) for each, of in checks.items() if of.context is type(context)]
+    checks = {name: CHECKS[name] for name in ids if name in CHECKS}
+    runs = [_CheckRun(name, of, context) for name, of in checks.items() if of.context is type(context)]
     for run in runs:
         await run.look()
         if fix:
@@ -42,25 +43,25 @@ async def run_checks(wanted: Iterable[str], context: object, *, fix: bool = Fals
     return [result(run.id, run.finding, run.fixed, run.failure, run.seconds) for run in runs]
 
 
+@dataclass
 class _CheckRun:
     """A check with its latest finding, its repair or why that failed, and the seconds that all took."""
 
-    def __init__(self, check_id: str, check: Check, context: object) -> None:
-        self.id = check_id
-        self._check = check
-        self._context = context
-        self.finding = skipped("not run")
-        self.fixed: str | None = None
-        self.failure = ""
-        self.seconds = 0.0
+    id: str
+    check: Check
+    context: object
+    finding: Finding = field(init=False)
+    fixed: str | None = None
+    failure: str = ""
+    seconds: float = 0.0
 
     async def look(self) -> None:
-        self.finding = await self._timed(self._check.run, self._check.timeout_s)
+        self.finding = await self._timed(self.check.run, self.check.timeout_s)
 
     async def repair(self) -> None:
-        if not self.finding.fixable or self._check.fix is None:
+        if not self.finding.fixable or self.check.fix is None:
             return
-        done = await self._timed(self._check.fix, FIX_S)
+        done = await self._timed(self.check.fix, FIX_S)
         if isinstance(done, Finding):
             self.failure = f"the repair failed: {done.message}"
         else:
@@ -73,7 +74,7 @@ class _CheckRun:
         deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline:
-                return await call(self._context)
+                return await call(self.context)
         except Skip as reason:
             return skipped(str(reason))
         except Exception as error:  # noqa: BLE001 - any error of a check or repair is a finding
@@ -108,19 +109,11 @@ def broken(error: Exception, timeout_s: float | None = None) -> Finding:
 
 
 def result(
-    check_id: str, finding: Finding, fixed: str | None = None, failure: str = "", seconds: float = 0.0
+    check: str, finding: Finding, fixed: str | None = None, failure: str = "", seconds: float = 0.0
 ) -> CheckResult:
-    return CheckResult(
-        id=check_id,
-        group=group_of(check_id),
-        status=finding.status,
-        message=finding.message,
-        detail="; ".join(part for part in (finding.detail, failure) if part),
-        hint=finding.hint,
-        fixable=finding.fixable,
-        fixed=fixed,
-        duration_ms=round(seconds * 1_000, 1),
-    )
+    told = asdict(replace(finding, detail="; ".join(filter(None, (finding.detail, failure)))))
+    spent_ms = round(seconds * 1_000, 1)
+    return CheckResult(id=check, group=group_of(check), fixed=fixed, duration_ms=spent_ms, **told)
 
 
 def skip_all(checks: Iterable[str], reason: str) -> list[CheckResult]:
@@ -129,16 +122,7 @@ def skip_all(checks: Iterable[str], reason: str) -> list[CheckResult]:
 
 def report(results: Iterable[CheckResult]) -> DoctorReply:
     """Return the report: all results in the order of the catalog, and the count of each status."""
-    checks = sorted(results, key=lambda each: position(each.id))
-    counts = Counter(each.status for each in checks)
-    return DoctorReply(
-        version=__version__,
-        ok=not counts["fail"],
-        checks=checks,
-        summary=DoctorSummary(
-            passed=counts["pass"],
-            warned=counts["warn"],
-            failed=counts["fail"],
-            skipped=counts["skip"],
-        ),
-    )
+    checks = sorted(results, key=lambda checked: position(checked.id))
+    n = Counter(checked.status for checked in checks)
+    summary = DoctorSummary(passed=n["pass"], warned=n["warn"], failed=n["fail"], skipped=n["skip"])
+    return DoctorReply(version=__version__, ok=not n["fail"], checks=checks, summary=summary)

@@ -11,6 +11,7 @@ from agentctx.doctor.check import Finding, check, failed, passed, warned
 from agentctx.doctor.inner import Inner
 from agentctx.embedding.providers.registry import remote_url
 from agentctx.errors import ConfigInvalid
+from agentctx.service.status import without_context
 from agentctx.service.telemetry.loop_lag import LoopLag
 from agentctx.wire.wording import counted
 
@@ -30,7 +31,7 @@ def check_memory(inner: Inner) -> Finding:
     return passed("the daemon may use enough memory")
 
 
-@check(Inner, "running.loop", lambda inner: inner.running.loop_lag)
+@check(Inner, "running.loop", lambda inner: inner.running.recorder.loop_lag)
 def judge_loop(lag: LoopLag) -> Finding:
     """Judge the event loop's lag, the minimum wait of a request; a `MAX_LATE` share may exceed `LATE_S`."""
     if not lag.readings:
@@ -48,7 +49,7 @@ def judge_loop(lag: LoopLag) -> Finding:
 
 @check(Inner, "running.writes")
 async def check_writes(inner: Inner) -> Finding:
-    if (fault := inner.running.write_fault) is None:
+    if (fault := inner.running.storage.files.fault) is None:
         return passed("saves are accepted")
     return failed(
         f"saving is stopped: {fault.message}",
@@ -59,7 +60,7 @@ async def check_writes(inner: Inner) -> Finding:
 @check(Inner, "running.captures")
 async def check_captures(inner: Inner) -> Finding:
     """Report how many saves of agents' hooks were refused since the start."""
-    if not (refused := inner.running.captures_refused):
+    if not (refused := inner.running.recorder.captures_refused):
         return passed("no save of an agent's hook was refused since the start")
     return warned(
         f"{counted(refused, 'save')} of agents' hooks refused since the start: those turns are lost",
@@ -69,7 +70,7 @@ async def check_captures(inner: Inner) -> Finding:
 
 @check(Inner, "running.context")
 async def check_context(inner: Inner) -> Finding:
-    left_out = inner.daemon.without_context if inner.daemon else ()
+    left_out = without_context(inner.daemon.refusals) if inner.daemon else []
     if not left_out:
         return passed("no vendor refuses calls because of their context")
     names = "; ".join(f"{each.model} at {each.upstream} (status {each.status})" for each in left_out)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.inner import OFF, PROBE_S, Inner
+from agentctx.doctor.inner import Inner
+from agentctx.doctor.provider import OFF, PROBE_S, probe
 from agentctx.embedding.providers.base import DIMENSION_HINT, MODEL_CHANGED_HINT
 from agentctx.embedding.providers.canary import CANARY_COSINE, canary_cosine
 from agentctx.embedding.providers.embedded.built_models import MINILM, MULTILINGUAL
@@ -17,6 +18,7 @@ from agentctx.service.self_check import (
     RunningModels,
     SelfRetrieval,
     retrieve_canaries,
+    running_models,
     stale_spaces,
     wrong_models,
 )
@@ -66,7 +68,7 @@ def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> 
 
 @check(Inner, "embedding.dimension", timeout_s=PROBE_S)
 async def check_dimension(inner: Inner) -> Finding:
-    vector = (await inner.embedding.probe()).vector
+    vector = (await probe(inner.embedding)).vector
     if vector is None:
         return skipped(_NO_ANSWER)
     configured = inner.embedding.settings.dimensions
@@ -139,7 +141,7 @@ def _short(value: str | int | None) -> str:
 
 @check(Inner, "embedding.canary", timeout_s=PROBE_S)
 async def check_canary(inner: Inner) -> Finding:
-    vector = (await inner.embedding.probe()).vector
+    vector = (await probe(inner.embedding)).vector
     return skipped(_NO_ANSWER) if vector is None else judge_canary(await _own_space(inner), vector)
 
 
@@ -164,7 +166,7 @@ async def _remove_leftovers(inner: Inner) -> str:
 @check(Inner, "embedding.fingerprints", fix=_remove_leftovers, timeout_s=SCAN_S)
 async def check_fingerprints(inner: Inner) -> Finding:
     found = await inner.storage.proofs.vectors_by_space()
-    return judge_fingerprints(found, inner.daemon.models if inner.daemon else None)
+    return judge_fingerprints(found, running_models(inner.daemon.lanes) if inner.daemon else None)
 
 
 def judge_fingerprints(found: Sequence[SpaceVectors], running: RunningModels | None) -> Finding:

@@ -153,11 +153,11 @@ def test_the_options_are_passed_on(answered: Answer, capsys: pytest.CaptureFixtu
             config=Path("c"),
             data_dir=Path("d"),
             socket=Path("s"),
-            wanted=("queue.backlog", "queue.leases"),
+            ids=("queue.backlog", "queue.leases"),
             fix=True,
             offline=True,
         ),
-        Checkup(wanted=CHECK_IDS),
+        Checkup(ids=CHECK_IDS),
     ]
 
 

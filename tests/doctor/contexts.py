@@ -17,13 +17,9 @@ def machine(**changes: Any) -> Machine:
     """An installation whose folder is unknown, on a machine without daemon, socket and agents."""
     fields: dict[str, Any] = {
         "config": None,
-        "config_problem": None,
+        "settings": Settings(),
         "data_dir": None,
-        "no_data_dir": "unknown",
-        "daemon_uid": None,
-        "reserve_bytes": 0,
         "socket": Path("/s"),
-        "socket_mode": 0o600,
         "look_at_socket": lambda: None,
         "remove_stale_socket": lambda: "removed it",
         "contact": Contact(socket="/s"),
@@ -41,7 +37,6 @@ def inner(**changes: Any) -> Inner:
         "path": Path("/none/agentctx.db"),
         "opening": skipped("not there"),
         "opened": None,
-        "not_opened": "not there",
         "embedding": Embedding(settings=settings.embedding, provider=None),
         "clock": wall_clock,
     }

@@ -7,8 +7,8 @@ from pydantic import SecretStr
 
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.doctor.check import CHECKS
-from agentctx.doctor.inner import Embedding, make_embedding
-from agentctx.doctor.provider import judge_key, judge_spending
+from agentctx.doctor.inner import Embedding
+from agentctx.doctor.provider import judge_key, judge_spending, make_embedding, probe
 from agentctx.doctor.runner import run_checks
 from agentctx.embedding.providers import registry
 from agentctx.embedding.providers.base import EmbeddingProvider
@@ -103,8 +103,8 @@ def test_keys(key: str, status: str) -> None:
 async def test_the_canary_is_embedded_once_for_all_checks() -> None:
     provider = FakeProvider()
     embedding = Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider)
-    assert (await embedding.probe()).vector is not None
-    assert await embedding.probe() is await embedding.probe()
+    assert (await probe(embedding)).vector is not None
+    assert await probe(embedding) is await probe(embedding)
     assert [call.texts for call in provider.calls] == [(CANARY,)]
 
 

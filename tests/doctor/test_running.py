@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agentctx.daemon.host import memory_limits
 from agentctx.daemon.host.memory_limits import MemoryLimits
-from agentctx.doctor.inner import RunningDaemon
 from agentctx.doctor.runner import run_checks
 from agentctx.doctor.running import judge_loop
 from agentctx.errors import StorageFailed
@@ -16,7 +16,11 @@ from tests.doctor.contexts import inner
 
 
 async def examined(check: str, **state: Any) -> CheckResult:
-    daemon = RunningDaemon(**{"expect_memory": lambda: None, "loop_lag": lag(0.001), **state})
+    daemon = SimpleNamespace(
+        expect_memory=state.get("expect_memory", lambda: None),
+        recorder=SimpleNamespace(loop_lag=lag(0.001), captures_refused=state.get("captures_refused", 0)),
+        storage=SimpleNamespace(files=SimpleNamespace(fault=state.get("write_fault"))),
+    )
     (result,) = await run_checks([check], inner(daemon=daemon))
     return result
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.checkup import look_at_socket
+from agentctx.config.schema import Settings
 from agentctx.doctor.machine import SocketFacts
 from agentctx.doctor.runner import run_checks
 from agentctx.doctor.socket_file import judge_folder, judge_socket
@@ -57,7 +58,7 @@ async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckRe
 
     context = machine(
         socket=path,
-        socket_mode=wanted,
+        settings=Settings.model_validate({"server": {"socket_mode": f"{wanted:04o}"}}),
         look_at_socket=lambda: look_at_socket(path),
         remove_stale_socket=remove,
     )

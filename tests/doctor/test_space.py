@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.doctor.inner import make_embedding
+from agentctx.doctor.provider import make_embedding
 from agentctx.doctor.runner import run_checks
 from agentctx.doctor.space import (
     MIN_TEXTS,

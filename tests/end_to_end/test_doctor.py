@@ -38,7 +38,7 @@ def doctor(daemon: DaemonProcess, *only: str, fix: bool = False) -> dict[str, Ch
         config=daemon.data_dir.parent / "agentctx.toml",
         data_dir=daemon.data_dir,
         socket=daemon.socket,
-        wanted=select(only),
+        ids=select(only),
         fix=fix,
     )
     reply = asyncio.run(examine(checkup))

@@ -111,7 +111,7 @@ async def test_doctor_follows_the_daemons_engine_where_only_the_daemon_knows_it(
         config=empty,
         data_dir=daemon.data_dir,
         socket=daemon.socket,
-        wanted=("files.database", "database.opens", "backup.age"),
+        ids=("files.database", "database.opens", "backup.age"),
     )
     checks = {check.id: check for check in (await examine(checkup)).checks}
     assert {name: check.status for name, check in checks.items()} == {
