@@ -14,7 +14,7 @@ from agentctx.embedding.providers.canary import CANARY
 from agentctx.service.stores.base import SaveContext
 from agentctx.service.stores.typed import MemoryStore
 from agentctx.storage.chunk_texts import TEMPLATE
-from agentctx.storage.records import Job, Saved, Space
+from agentctx.storage.records import Job, SaveOutcome, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.vectors import Vectors
 from agentctx.times import wall_clock
@@ -90,5 +90,5 @@ async def save(
     return jobs
 
 
-async def _save(store: MemoryStore, place: Place, text: str) -> Saved:
+async def _save(store: MemoryStore, place: Place, text: str) -> SaveOutcome:
     return await store.save_observation(place.session, text, context=SaveContext(namespace=place.namespace))

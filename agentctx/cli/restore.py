@@ -18,7 +18,7 @@ from agentctx.errors import AlreadyRunning
 from agentctx.wire.wording import counted
 
 if TYPE_CHECKING:
-    from agentctx.storage.backups import Restored
+    from agentctx.storage.backups import RestoredBackup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run
         raise AlreadyRunning(error.message, hint="Stop it, restore, and start it again.") from None
 
 
-def _report(restored: Restored, *, dry_run: bool) -> RestoreReport:
+def _report(restored: RestoredBackup, *, dry_run: bool) -> RestoreReport:
     from agentctx.times import format_time
 
     backup = restored.backup

@@ -10,7 +10,7 @@ from agentctx.doctor.inner import Inner
 from agentctx.storage.audit import ChainFault, ChainVerdict
 from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Damage, ScrubState
-from agentctx.storage.upkeep import Bookkeeping
+from agentctx.storage.upkeep import BookkeepingReport
 from agentctx.times import format_time
 from agentctx.wire.wording import counted, listed
 
@@ -115,7 +115,7 @@ async def check_bookkeeping(inner: Inner) -> Finding:
     return judge_bookkeeping(await inner.upkeep.check_bookkeeping(), now=inner.clock())
 
 
-def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
+def judge_bookkeeping(found: BookkeepingReport, *, now: int) -> Finding:
     if found.damaged:
         rows = sum(damaged.rows for damaged in found.damaged)
         return failed(

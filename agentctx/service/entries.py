@@ -26,7 +26,7 @@ from agentctx.service.stores.fields import check_namespace
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.base import Storage
 from agentctx.storage.ids import is_id
-from agentctx.storage.records import Change, Entry, IdempotencyKey, Saved
+from agentctx.storage.records import Change, Entry, IdempotencyKey, SaveOutcome
 from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.storage.versions import unknown_entry
@@ -216,7 +216,7 @@ class Entries:
             if namespace is None or not readable(namespace):
                 raise unknown_entry(source)
 
-    async def _settled(self, saved: Saved, *, wait: bool) -> wire.SaveResult:
+    async def _settled(self, saved: SaveOutcome, *, wait: bool) -> wire.SaveResult:
         reply = save_result(saved)
         if saved.change is not Change.NONE:
             self.telemetry.flagged(saved.flags)

@@ -14,7 +14,7 @@ from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.operations import Operation
 from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.stores.fields import check_namespace
-from agentctx.storage.records import Saved
+from agentctx.storage.records import SaveOutcome
 from agentctx.storage.trust import TrustStorage
 from agentctx.times import Clock, parse_duration
 
@@ -53,7 +53,7 @@ class FileStates:
         self.release_worker.notify()
         return wire.MarkFilesReply(entries=marked)
 
-    async def give_back(self, saved: Saved, namespace: str) -> Saved:
+    async def give_back(self, saved: SaveOutcome, namespace: str) -> SaveOutcome:
         """Let an entry that was saved return to the answers if only its file kept it out."""
         await self.trust.mark_files(namespace, [wire.FileMark(entries=[saved.id], state="present")])
         self.release_worker.notify()

@@ -14,7 +14,7 @@ from agentctx.storage.audit import AuditRow
 from agentctx.storage.audit import ChainVerdict as AuditOutcome
 from agentctx.storage.injections import CandidateFigures, Receipt
 from agentctx.storage.location import headings_of
-from agentctx.storage.records import Change, Entry, Saved
+from agentctx.storage.records import Change, Entry, SaveOutcome
 from agentctx.storage.search import ResolvedChunk
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.times import format_time
@@ -30,7 +30,7 @@ def embedding_state(*, embedded: bool, pending: bool) -> wire.EmbeddingState:
     return "pending" if pending else "done"
 
 
-def save_result(saved: Saved) -> wire.SaveResult:
+def save_result(saved: SaveOutcome) -> wire.SaveResult:
     return wire.SaveResult(
         id=saved.id,
         version=saved.version,

@@ -108,7 +108,7 @@ def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class RestoredBackup:
     """The result of a restore. `kept` is the path of the replaced database; None if there was none."""
 
     backup: Backup

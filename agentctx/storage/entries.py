@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, Saved
+from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, SaveOutcome
 from agentctx.storage.search import Filter, check_listed
 
 MAX_PAGE_CHARS: Final = 4_000_000
@@ -41,7 +41,7 @@ class EntryStorage(Protocol):
         if_version: int | None = None,
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Save an entry. A live entry with the same (namespace, collection, key) gets a new version.
 
         With `embed`, create jobs for every enabled space. If such an entry exists, `revision`, if given,
@@ -63,7 +63,7 @@ class EntryStorage(Protocol):
         embed: bool,
         if_version: int | None = None,
         principal: int | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Save the draft that `revision(live entry, None)` returns, on behalf of `principal`.
 
         Raises:
@@ -136,7 +136,7 @@ class EntryStorage(Protocol):
         An entry changed meanwhile appears again at the end; none is omitted.
         """
 
-    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> Saved:
+    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> SaveOutcome:
         """Save an entry under the given id and times, unless the same or a newer version exists.
 
         Raises:

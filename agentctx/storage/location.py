@@ -55,7 +55,7 @@ _DEFINITION: Final = re.compile(
 )
 
 
-class _Named(NamedTuple):
+class _Heading(NamedTuple):
     start: int
     depth: int
     name: str
@@ -73,7 +73,7 @@ def headings_of(path: str, before: str, passage: str) -> list[str]:
         found, depth = list(_definitions(before + passage)), _first_indent(before, passage)
     else:
         return []
-    enclosing: list[_Named] = []
+    enclosing: list[_Heading] = []
     for each in (each for each in found if each.start < len(before)):
         enclosing = [*(outer for outer in enclosing if outer.depth < each.depth), each]
     inside = [each for each in found if each.start >= len(before)]
@@ -85,18 +85,18 @@ def headings_of(path: str, before: str, passage: str) -> list[str]:
     ]
 
 
-def _headings(text: str) -> Iterator[_Named]:
+def _headings(text: str) -> Iterator[_Heading]:
     fence = ""
     for match in _HEADING.finditer(text):
         if mark := match["fence"]:
             fence = "" if fence and mark.startswith(fence) else fence or mark
         elif not fence:
-            yield _Named(match.start(), len(match["marks"]), match["name"].rstrip(" \t#"))
+            yield _Heading(match.start(), len(match["marks"]), match["name"].rstrip(" \t#"))
 
 
-def _definitions(text: str) -> Iterator[_Named]:
+def _definitions(text: str) -> Iterator[_Heading]:
     for match in _DEFINITION.finditer(text):
-        yield _Named(match.start(), len(match["indent"].expandtabs()), f"{match['kind']} {match['name']}")
+        yield _Heading(match.start(), len(match["indent"].expandtabs()), f"{match['kind']} {match['name']}")
 
 
 def _first_indent(before: str, passage: str) -> int:

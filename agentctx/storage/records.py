@@ -151,7 +151,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SaveOutcome:
     """The outcome of a save. `jobs` are the embedding jobs it created."""
 
     id: str

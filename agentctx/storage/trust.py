@@ -60,7 +60,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Revoked:
+class RevocationResult:
     """The numbers of entries revoked: from the source, and derived from those, directly or indirectly.
 
     `revocation` is None if nothing was done. `held_before` entries were already in quarantine.
@@ -73,7 +73,7 @@ class Revoked:
 
 
 @dataclass(frozen=True, slots=True)
-class RevocationUndone:
+class UndoneRevocation:
     """The numbers of entries released by undoing a revocation, and of those still in quarantine.
 
     `revocations` are the other ones that cover some of these; the rest was flagged.
@@ -85,7 +85,7 @@ class RevocationUndone:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledRows:
     """The result of a step: the number of rows processed, entries erased and jobs created."""
 
     rows: int
@@ -99,7 +99,7 @@ class TrustStorage(Protocol):
     async def provenance(self, entries: Sequence[str]) -> Mapping[str, Provenance]:
         """Return the provenance of each entry for which anything is known."""
 
-    async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
+    async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> RevocationResult:
         """Quarantine every live entry of a source, and everything derived from them, in one transaction.
 
         With `dry_run`, only count them.
@@ -111,7 +111,7 @@ class TrustStorage(Protocol):
     async def release(self, entry: str) -> bool:
         """Release an entry from quarantine, whatever the reason; return False if it was not in quarantine."""
 
-    async def undo_revocation(self, revocation_id: int) -> RevocationUndone:
+    async def undo_revocation(self, revocation_id: int) -> UndoneRevocation:
         """Release the entries that only this revocation keeps in quarantine.
 
         Raises:
@@ -133,5 +133,5 @@ class TrustStorage(Protocol):
         A revoked entry is what keeps its file, once it is back, out of the answers.
         """
 
-    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
+    async def settle(self, *, embed: bool, limit: int = 50) -> SettledRows:
         """Remove up to `limit` quarantined entries from the indexes, return released ones, or erase them."""

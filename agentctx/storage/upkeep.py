@@ -75,7 +75,7 @@ class UpkeepStorage(Protocol):
     async def check_vectors(self) -> list[SpaceFault]:
         """Read all vectors of each prepared space and return the faults."""
 
-    async def check_bookkeeping(self) -> Bookkeeping:
+    async def check_bookkeeping(self) -> BookkeepingReport:
         """Return the damaged rows of tables other than entries and chunks, and those repaired at startup."""
 
     async def repair_bookkeeping(self) -> int:
@@ -177,7 +177,7 @@ class RepairedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Bookkeeping:
+class BookkeepingReport:
     """The state of all tables other than entries and chunks."""
 
     damaged: Sequence[DamagedRows]

@@ -17,7 +17,7 @@ from agentctx.storage.records import (
     Draft,
     Entry,
     IdempotencyKey,
-    Saved,
+    SaveOutcome,
 )
 from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.wire import Trust
@@ -88,11 +88,11 @@ def is_held_by_import(entry: Entry | None, draft: Draft, change: Change) -> bool
 
 def outcome_of_import(
     entry: Entry | None, entry_id: str, change: Change, *, quarantined: bool = False
-) -> Saved:
+) -> SaveOutcome:
     """Return the outcome of an import but for its jobs; `version` is the one that is live then."""
     if entry is None:
-        return Saved(id=entry_id, version=1, change=change, quarantined=quarantined)
-    return Saved(
+        return SaveOutcome(id=entry_id, version=1, change=change, quarantined=quarantined)
+    return SaveOutcome(
         id=entry.id,
         version=entry.version + change.is_version,
         change=change,

@@ -27,7 +27,7 @@ from agentctx.service.self_check import NEAREST, SAME, SelfRetrieval, is_found, 
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.proofs import SpaceVectors
-from agentctx.storage.records import Saved, Space, SpaceState
+from agentctx.storage.records import SaveOutcome, Space, SpaceState
 from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.vectors import Vectors
@@ -207,7 +207,7 @@ async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
 
 
 @pytest.fixture
-async def saved(storage: SqliteStorage) -> list[Saved]:
+async def saved(storage: SqliteStorage) -> list[SaveOutcome]:
     found = []
     for number in range(8):
         found.append(await save(storage, keyless(f"harbour {'abcdefgh'[number] * 5}")))
@@ -215,12 +215,12 @@ async def saved(storage: SqliteStorage) -> list[Saved]:
     return found
 
 
-async def test_intact_entries_find_themselves(storage: SqliteStorage, saved: list[Saved]) -> None:
+async def test_intact_entries_find_themselves(storage: SqliteStorage, saved: list[SaveOutcome]) -> None:
     seen = await retrieve_canaries(storage)
     assert (seen.words, seen.vectors, seen.lost) == (len(saved), len(saved), 0)
 
 
-async def test_a_pending_vector_is_not_searched(storage: SqliteStorage, saved: list[Saved]) -> None:
+async def test_a_pending_vector_is_not_searched(storage: SqliteStorage, saved: list[SaveOutcome]) -> None:
     await save(storage, keyless("owed zzzzz"))
     seen = await retrieve_canaries(storage)
     assert (seen.words, seen.vectors, seen.lost) == (len(saved) + 1, len(saved), 0)

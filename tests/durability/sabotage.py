@@ -192,12 +192,12 @@ def back_up_the_past() -> None:
     """Make a sound first backup, and copy it for every later one."""
     import shutil
 
-    from agentctx.storage.file.copy import Copied, keep_copy
+    from agentctx.storage.file.copy import VerifiedCopy, keep_copy
     from agentctx.storage.sqlite.backup import backup_file
 
-    first: list[tuple[Path, Copied]] = []
+    first: list[tuple[Path, VerifiedCopy]] = []
 
-    def from_the_past(target: Path, **options: Any) -> Copied:
+    def from_the_past(target: Path, **options: Any) -> VerifiedCopy:
         copied = keep_copy(target, **options)
         if first:
             shutil.copyfile(first[0][0], target)

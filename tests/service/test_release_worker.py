@@ -8,21 +8,21 @@ from typing import cast
 from agentctx.errors import StorageFailed
 from agentctx.service.release_worker import LINGER_S, ReleaseWorker
 from agentctx.storage.records import Job
-from agentctx.storage.trust import Settled, TrustStorage
+from agentctx.storage.trust import SettledRows, TrustStorage
 
 JOB = Job(id=1, chunk=1, space=1, hash=b"", text="a", entry="e", collection="knowledge")
-NOTHING = Settled(0)
+NOTHING = SettledRows(0)
 
 
 class Script:
     """A storage whose steps have prescribed results, and the calls of the worker in order."""
 
-    def __init__(self, *results: Settled | StorageFailed) -> None:
+    def __init__(self, *results: SettledRows | StorageFailed) -> None:
         self.results = list(results)
         self.calls: list[str] = []
         self.failed, self.finished = asyncio.Event(), asyncio.Event()
 
-    async def settle(self, *, embed: bool, limit: int) -> Settled:
+    async def settle(self, *, embed: bool, limit: int) -> SettledRows:
         self.calls.append("step")
         result = self.results.pop(0)
         if not self.results:
@@ -46,13 +46,13 @@ class Script:
 
 
 async def test_the_queue_learns_of_jobs_and_saves_get_a_turn_after_each_step() -> None:
-    script = Script(Settled(50), Settled(3, jobs=(JOB,)), NOTHING)
+    script = Script(SettledRows(50), SettledRows(3, jobs=(JOB,)), NOTHING)
     await script.release_worker().settle()
     assert script.calls == ["step", "give way", "step", "jobs are due", "give way", "step"]
 
 
 async def test_a_start_settles_what_an_earlier_run_left() -> None:
-    script = Script(Settled(1), NOTHING)
+    script = Script(SettledRows(1), NOTHING)
     running = asyncio.create_task(script.release_worker().run())
     async with asyncio.timeout(10):
         await script.finished.wait()

@@ -16,7 +16,7 @@ from agentctx.errors import AccessDenied, AgentctxError, InvalidInput, NotFound
 from agentctx.service.access.control import AccessControl
 from agentctx.service.base import Peer
 from agentctx.service.release_worker import ReleaseWorker
-from agentctx.storage.trust import Settled, TrustStorage
+from agentctx.storage.trust import SettledRows, TrustStorage
 from agentctx.wire import (
     ContextRequest,
     EditRequest,
@@ -354,7 +354,7 @@ class WatchedStorage:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.storage, name)
 
-    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
+    async def settle(self, *, embed: bool, limit: int = 50) -> SettledRows:
         settled = await self.storage.settle(embed=embed, limit=limit)
         if not settled.rows:
             self.done.set()

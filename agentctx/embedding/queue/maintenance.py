@@ -20,14 +20,14 @@ PROMISED_S: Final = 5.0
 """After this time, nothing deleted is left in the files."""
 
 
-class Sweepable(Protocol):
+class ExpiringStore(Protocol):
     """A store whose content expires."""
 
     async def sweep(self) -> int:
         """Remove some of what has expired and return the number removed; 0 if nothing is left to remove."""
 
 
-class Tidiable(Protocol):
+class TidiedStore(Protocol):
     """A store that keeps deleted text in its files until it is tidied. See `Storage`."""
 
     async def wait_until_untidy(self) -> None: ...
@@ -52,12 +52,12 @@ async def resume_rebuild(storage: RebuildableStorage) -> None:
 
 
 async def maintain(
-    storage: Sweepable,
+    storage: ExpiringStore,
     *,
     interval_s: float,
-    receipts: Sweepable | None = None,
-    audit: Sweepable | None = None,
-    withdrawn: Sweepable | None = None,
+    receipts: ExpiringStore | None = None,
+    audit: ExpiringStore | None = None,
+    withdrawn: ExpiringStore | None = None,
     scrub: ScrubStorage | None = None,
     leads: Callable[[str], Awaitable[bool]] | None = None,
     recheck_table: Callable[[], None] | None = None,
@@ -89,7 +89,7 @@ async def maintain(
 
 
 async def keep_tidy(
-    storage: Tidiable, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    storage: TidiedStore, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 ) -> None:
     """Purge deleted text from the files, gathering many deletions into one tidying. Runs until cancelled.
 
@@ -127,7 +127,7 @@ async def _scrub(scrub: ScrubStorage) -> None:
         log.warning("scrub_failed", error=error.code, reason=error.message)
 
 
-async def _sweep_all(kept: Sweepable, what: str) -> None:
+async def _sweep_all(kept: ExpiringStore, what: str) -> None:
     removed = 0
     try:
         while count := await kept.sweep():
@@ -138,7 +138,7 @@ async def _sweep_all(kept: Sweepable, what: str) -> None:
         log.info("swept", **{what: removed})
 
 
-async def _problem_of_tidying(storage: Tidiable) -> str:
+async def _problem_of_tidying(storage: TidiedStore) -> str:
     """Return why deleted text is still in the files; empty if none is."""
     try:
         return "" if await storage.tidy() else "the database is being read"

@@ -35,7 +35,7 @@ from agentctx.service.stores.recurrence import save_learning
 from agentctx.service.stores.redaction import redact_fields, redact_name
 from agentctx.storage.base import Storage
 from agentctx.storage.entries import ImportOptions
-from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, SaveOutcome
 from agentctx.storage.search import Filter
 from agentctx.storage.versions import unknown_entry
 from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
@@ -117,7 +117,9 @@ class EntryStore:
                 hint=f"Known are {', '.join(self._rules)}; [collections.NAME] in the config declares more.",
             )
 
-    async def save_fields(self, collection: str, values: Mapping[str, Any], context: SaveContext) -> Saved:
+    async def save_fields(
+        self, collection: str, values: Mapping[str, Any], context: SaveContext
+    ) -> SaveOutcome:
         """Save `values` as an entry of `collection`.
 
         Raises:
@@ -132,7 +134,7 @@ class EntryStore:
         checked = check(rules.model, values, self._limits, what=what)
         checked = await self._under_its_key(context.namespace, collection, checked)
         draft, redacted = await _run(partial(self._draft, collection, checked, context, what), _size(checked))
-        save: Callable[..., Awaitable[Saved]] = self._entries.save
+        save: Callable[..., Awaitable[SaveOutcome]] = self._entries.save
         if collection == "learning":
             revision = screened_revision(merging(repetition(self._limits)), self._screener)
             save = partial(save_learning, self._entries, revision=revision)
@@ -155,7 +157,7 @@ class EntryStore:
         if_version: int | None = None,
         ttl: str | None = None,
         principal: int | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Change some fields of an entry and remove those in `clear`; the others stay.
 
         Raises:
@@ -194,7 +196,7 @@ class EntryStore:
         principal: int,
         last: Entry | None = None,
         derived_from: tuple[str, ...] = (),
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Save an exported version under its own id, with its own times.
 
         The origin becomes `import`, whatever the export says. The caller decides the trust of `entry`.
@@ -237,7 +239,7 @@ class EntryStore:
         *,
         if_version: int | None = None,
         principal: int | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Save what `revision` makes of an entry, and notify the embed callback."""
         saved = await self._entries.revise(
             entry_id,
@@ -249,7 +251,9 @@ class EntryStore:
         self._emit(saved)
         return saved
 
-    async def record_outcome(self, entry_id: str, *, success: bool, principal: int | None = None) -> Saved:
+    async def record_outcome(
+        self, entry_id: str, *, success: bool, principal: int | None = None
+    ) -> SaveOutcome:
         """Record whether applying a learning worked, and update its confidence.
 
         Raises:
@@ -376,7 +380,7 @@ class EntryStore:
         lasting = parse_duration(ttl)
         return lasting, self._clock() + lasting
 
-    def _emit(self, saved: Saved) -> None:
+    def _emit(self, saved: SaveOutcome) -> None:
         if self._on_saved is None or saved.change is Change.NONE:
             return
         try:

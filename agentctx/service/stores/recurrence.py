@@ -8,7 +8,7 @@ from functools import partial
 from agentctx.errors import KeyTaken, VersionConflict
 from agentctx.service.stores.collection_rules import key_of_error, learning_key
 from agentctx.storage.entries import EntryStorage
-from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, Saved
+from agentctx.storage.records import Draft, Entry, IdempotencyKey, Revision, SaveOutcome
 
 
 async def save_learning(
@@ -19,7 +19,7 @@ async def save_learning(
     if_version: int | None,
     idempotency: IdempotencyKey | None,
     revision: Revision,
-) -> Saved:
+) -> SaveOutcome:
     """Save a learning under its own key or, as a repetition, over the one of the same error."""
     save = partial(entries.save, embed=embed, idempotency=idempotency, revision=revision)
     found = await _find_repeated(entries, draft)

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentctx.names import normalised
 from agentctx.service.stores.base import EntryStore, SaveContext
-from agentctx.storage.records import Entry, Saved
+from agentctx.storage.records import Entry, SaveOutcome
 from agentctx.wire import DEFAULT_NAMESPACE
 
 
@@ -22,7 +22,7 @@ class KnowledgeStore(EntryStore):
 
     async def save(
         self, key: str, content: str, *, context: SaveContext | None = None, **fields: Any
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Save knowledge under `key`. Saving equal content and attributes changes nothing.
 
         Raises:
@@ -45,14 +45,14 @@ class MemoryStore(EntryStore):
 
     async def save_observation(
         self, session: str, content: str, *, context: SaveContext | None = None, **fields: Any
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Save an observation of a session; the indexes give the range of messages it was made from."""
         context = replace(context or SaveContext(), session=session)
         return await self.save_fields("observation", {"content": content, **fields}, context)
 
     async def save_reflection(
         self, session: str, content: str, *, context: SaveContext | None = None, **fields: Any
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Save a reflection on observations; generation 2 reflects on reflections, and so on."""
         context = replace(context or SaveContext(), session=session)
         return await self.save_fields("reflection", {"content": content, **fields}, context)
@@ -63,6 +63,6 @@ class LearningStore(EntryStore):
 
     built_in = ("learning",)
 
-    async def save(self, trigger: str, *, context: SaveContext | None = None, **fields: Any) -> Saved:
+    async def save(self, trigger: str, *, context: SaveContext | None = None, **fields: Any) -> SaveOutcome:
         """Save what an error taught. For a known error and fix, count the occurrence and add the fields."""
         return await self.save_fields("learning", {"trigger": trigger, **fields}, context or SaveContext())

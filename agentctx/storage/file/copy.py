@@ -71,7 +71,7 @@ Finish: TypeAlias = Callable[[Connection, CopyPace], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class VerifiedCopy:
     """A verified copy: its size in bytes, and the SHA-256 of the file."""
 
     bytes: int
@@ -103,7 +103,7 @@ def copy_pages(
             _finish(copy, pace, finish)
 
 
-def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
+def keep_copy(target: Path, *, pace: CopyPace | None = None) -> VerifiedCopy:
     """Verify `TARGET.partial` and move it to `target` atomically. Blocks.
 
     Rows deleted from the source before the copying ended leave no trace in it. The disk must return every
@@ -121,7 +121,7 @@ def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
         return _put_in_place(partial, target, digest)
 
 
-def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
+def copy_file(source: Path, target: Path, *, digest: str) -> VerifiedCopy:
     """Copy a single-file database that no process writes to; it must have the given digest. Blocks.
 
     Raises:
@@ -165,12 +165,12 @@ def _replacement_file(target: Path, *, is_new: bool = True) -> Iterator[Path]:
         raise
 
 
-def _put_in_place(partial: Path, target: Path, digest: str) -> Copied:
+def _put_in_place(partial: Path, target: Path, digest: str) -> VerifiedCopy:
     size = partial.stat().st_size
     _sync(partial)
     partial.replace(target)
     sync_folder(target.parent)
-    return Copied(size, digest)
+    return VerifiedCopy(size, digest)
 
 
 def _finish(target: Connection, pace: CopyPace, finish: Finish) -> None:

@@ -86,7 +86,7 @@ class SchemaState:
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class MigrationResult:
     """The versions that were applied, and the state before; `backup` is the copy made before an upgrade."""
 
     applied: tuple[int, ...]
@@ -256,7 +256,7 @@ def _is_sound(recorded: Mapping[int, str], migrations: Sequence[Migration]) -> b
 
 def migrate_database(
     path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock
-) -> Migrated:
+) -> MigrationResult:
     """Open or create a database and migrate it to the program's schema. Blocks.
 
     A record of agentctx 0.1.0, or a damaged one of an intact schema, is first replaced by the program's own.
@@ -280,7 +280,7 @@ def migrate_database(
             _replace_record(connection, migrations[: len(state.applied)], clock())
         if 0 < state.version < len(migrations):
             backup = _back_up(connection, Path(path), state.version)
-        return Migrated(migrate(connection, migrations, clock=clock), state, backup)
+        return MigrationResult(migrate(connection, migrations, clock=clock), state, backup)
 
 
 def backup_before_migration(path: Path, version: int) -> Path:

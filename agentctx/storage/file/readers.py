@@ -41,7 +41,7 @@ class Readers:
         self._free = list(threads)
         self._turn = asyncio.Semaphore(self._size)
         self._closed = asyncio.Event()
-        self._reads: set[_Read] = set()
+        self._reads: set[_RunningRead] = set()
 
     @classmethod
     async def open(cls, path: str | Path, size: int, prepare: Preparation | None = None) -> Self:
@@ -99,9 +99,9 @@ class Readers:
 
     async def _run_on_free(self, fn: Callable[[Connection], T], timeout_s: float) -> T:
         thread = self._free.pop() if self._free else await self._opened()
-        running = _Running(timeout_s)
+        running = _ReadTimer(timeout_s)
         reading = thread.submit(lambda connection: running.timed(lambda: _in_snapshot(connection, fn)))
-        read = _Read(thread, reading, running)
+        read = _RunningRead(thread, reading, running)
         self._reads.add(read)
         try:
             while not reading.done() and not running.is_too_long:
@@ -161,7 +161,7 @@ class Readers:
         long = [read for read in self._reads if read.busy_for_s > READ_TIMEOUT_S]
         await self._end_reads(long, "too much was written in the meantime")
 
-    async def _end_reads(self, reads: Sequence[_Read], reason: str) -> None:
+    async def _end_reads(self, reads: Sequence[_RunningRead], reason: str) -> None:
         """End reads early; stop waiting for the ones that do not end in time."""
         ending = [asyncio.ensure_future(read.end(reason)) for read in reads]
         if ending:
@@ -212,10 +212,10 @@ async def _open(path: str | Path, prepare: Preparation | None) -> ConnectionThre
     return thread
 
 
-class _Read:
+class _RunningRead:
     """A running read."""
 
-    def __init__(self, thread: ConnectionThread, reading: asyncio.Future[Any], running: _Running) -> None:
+    def __init__(self, thread: ConnectionThread, reading: asyncio.Future[Any], running: _ReadTimer) -> None:
         self.ended_for = ""
         """Why the read was ended early."""
         self._thread = thread
@@ -231,7 +231,7 @@ class _Read:
         await _stop(self._thread, self._reading)
 
 
-class _Running:
+class _ReadTimer:
     """Measures how long a function has run, from within its own thread."""
 
     def __init__(self, timeout_s: float) -> None:

@@ -40,7 +40,7 @@ def pause_s(attempts: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Acknowledged:
+class _AcknowledgedEnd:
     """The end of the last acknowledged transaction in the WAL."""
 
     frames: int
@@ -58,7 +58,7 @@ class Recovery:
         self._path = path
         self._wal = path.with_name(path.name + "-wal")
         self._others = others
-        self._acknowledged: _Acknowledged | None = None
+        self._acknowledged: _AcknowledgedEnd | None = None
 
     async def attempt(self, writing: ConnectionThread) -> ConnectionThread:
         """Replace the writing connection: close `writing` and return the new one.
@@ -84,14 +84,14 @@ class Recovery:
         finally:
             await anchor.close()
 
-    async def _reopen(self, acknowledged: _Acknowledged) -> ConnectionThread:
+    async def _reopen(self, acknowledged: _AcknowledgedEnd) -> ConnectionThread:
         await asyncio.to_thread(_cut, self._wal, acknowledged.wal_bytes)
         thread = await ConnectionThread.open(self._path)
         try:
             await thread.run(partial(_verify, acknowledged=acknowledged))
             await thread.run(partial(require_checkpoint, mode="FULL"))
             # Everything acknowledged is now in the database and synced; the WAL is no longer needed.
-            self._acknowledged = _Acknowledged(0, acknowledged.page_bytes)
+            self._acknowledged = _AcknowledgedEnd(0, acknowledged.page_bytes)
             await thread.run(require_checkpoint)
         except BaseException:
             await close_keeping_wal(thread, self._path)
@@ -121,10 +121,10 @@ def probe_disk(folder: Path) -> None:
         ) from error
 
 
-def _acknowledged(connection: Connection) -> _Acknowledged:
+def _acknowledged(connection: Connection) -> _AcknowledgedEnd:
     # SQLite counts a transaction's frames only once they are synced, so a failed one is not included.
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-    return _Acknowledged(wal_state(connection).frames, page_bytes)
+    return _AcknowledgedEnd(wal_state(connection).frames, page_bytes)
 
 
 def _touch(connection: Connection) -> None:
@@ -146,7 +146,7 @@ def _cut(wal: Path, size: int) -> None:
         raise StorageFailed(f"Cannot truncate the WAL of the database: {error.strerror}.") from error
 
 
-def _verify(connection: Connection, *, acknowledged: _Acknowledged) -> None:
+def _verify(connection: Connection, *, acknowledged: _AcknowledgedEnd) -> None:
     _touch(connection)
     if wal_state(connection).frames < acknowledged.frames:
         raise StorageFailed(

@@ -32,14 +32,14 @@ _HEADER: Final = struct.Struct(">BHHH")
 
 
 @dataclass(frozen=True, slots=True)
-class Wiped:
+class WipeResult:
     """The result of a turn: how many leftovers were wiped, and the next page; None at the end."""
 
     leftovers: int
     next_page: int | None
 
 
-def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_PER_TURN) -> Wiped:
+def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_PER_TURN) -> WipeResult:
     """Overwrite with zeros the remains of rows in unused parts of `pages` pages, starting with page `first`.
 
     Blocks while it reads them. Other work may happen between turns: rows deleted before the first turn leave
@@ -66,7 +66,7 @@ def _lock(descriptor: int) -> None:
         raise StorageFailed("Another program has the database open.") from error
 
 
-def _wipe(descriptor: int, first: int, pages: int) -> Wiped:
+def _wipe(descriptor: int, first: int, pages: int) -> WipeResult:
     head = os.pread(descriptor, 100, 0)
     page_bytes = int.from_bytes(head[16:18], "big")
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
@@ -88,7 +88,7 @@ def _wipe(descriptor: int, first: int, pages: int) -> Wiped:
             number += 1
     if wiped:
         os.fsync(descriptor)
-    return Wiped(wiped, number if block else None)
+    return WipeResult(wiped, number if block else None)
 
 
 def _is_map(number: int, page_bytes: int, usable: int) -> bool:

@@ -13,7 +13,7 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
 from agentctx.storage.file.writer import Writer
 from agentctx.storage.offline import MEBIBYTE
-from agentctx.storage.sqlite.upkeep.tidying import Tidying
+from agentctx.storage.sqlite.upkeep.tidying import Tidier
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB, VectorCopies
 from agentctx.times import Clock
 
@@ -37,7 +37,7 @@ class SqliteConnections:
         self.clock = clock
         self.one_check = asyncio.Lock()
         """Taken while holding a reader for long: one at a time, so that questions find a free one."""
-        self.tidying = Tidying(writer, readers)
+        self.tidying = Tidier(writer, readers)
         self.faults = Faults()
         """Rows and vectors that did not match their checksum."""
         self.copies = VectorCopies(readers, memory_mb * MEBIBYTE, self.faults)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
 from agentctx.errors import DriverUnsuitable
-from agentctx.storage.backups import Backup, Restored
+from agentctx.storage.backups import Backup, RestoredBackup
 from agentctx.storage.file import migrate
 from agentctx.storage.file.driver import (
     FIXED_SINCE,
@@ -101,7 +101,7 @@ class OfflineStorage:
         with closing(open_connection(database, readonly=True)) as connection:
             return write_backup(connection, target, database=database, now=now)
 
-    def restore(self, source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
+    def restore(self, source: Path, database: Path, *, now: int, dry_run: bool = False) -> RestoredBackup:
         """Replace a database with a verified backup (`restore_database`), recorded in its audit trail."""
         restored = restore_database(source, database, now=now, dry_run=dry_run)
         if not dry_run:

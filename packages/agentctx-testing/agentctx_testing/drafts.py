@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Draft, Saved, Space
+from agentctx.storage.records import Draft, SaveOutcome, Space
 from agentctx.storage.search import ChunksWithTurns, Filter, Steps, WithTurns
 from agentctx.storage.vectors import Vectors
 from agentctx.text.chunking.base import Span
@@ -66,11 +66,11 @@ async def serving_space(storage: Storage) -> Space:
     return await storage.spaces.prepare(space.id, vector(1))
 
 
-async def save(storage: Storage, wanted: Draft) -> Saved:
+async def save(storage: Storage, wanted: Draft) -> SaveOutcome:
     return await storage.entries.save(wanted, embed=True)
 
 
-async def embed(storage: Storage, saved: Saved, *rows: Vectors) -> int:
+async def embed(storage: Storage, saved: SaveOutcome, *rows: Vectors) -> int:
     found = rows or (vector(1),) * len(saved.jobs)
     return await storage.jobs.complete(saved.jobs, vectors(*found))
 

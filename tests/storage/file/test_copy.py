@@ -18,8 +18,8 @@ from agentctx.storage.file import copy as copy_module
 from agentctx.storage.file.copy import (
     BUSY_S,
     REST,
-    Copied,
     CopyPace,
+    VerifiedCopy,
     check_pages,
     copy_file,
     copy_pages,
@@ -69,7 +69,7 @@ class TestKeepCopy:
         copied = keep_copy(target)
         assert list(target.parent.iterdir()) == [target]
         assert target.stat().st_mode & 0o777 == 0o600
-        assert copied == Copied(target.stat().st_size, hashlib.sha256(target.read_bytes()).hexdigest())
+        assert copied == VerifiedCopy(target.stat().st_size, hashlib.sha256(target.read_bytes()).hexdigest())
         assert row_digest(target) == row_digest(path)
 
     def test_refuses_a_copy_that_reads_back_differently(
@@ -169,7 +169,7 @@ class TestCopyFile:
         copied = copy_file(backup, target, digest=file_digest(backup))
         assert target.read_bytes() == backup.read_bytes()
         assert target.stat().st_mode & 0o777 == 0o600
-        assert copied == Copied(backup.stat().st_size, file_digest(backup))
+        assert copied == VerifiedCopy(backup.stat().st_size, file_digest(backup))
 
     def test_refuses_a_file_with_another_digest(self, backup: Path, tmp_path: Path) -> None:
         digest = file_digest(backup)

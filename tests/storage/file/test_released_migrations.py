@@ -1,4 +1,4 @@
-"""A migration that databases have recorded never changes, not even in a comment: they would no longer open."""
+"""A migration that databases have recorded never changes, not even in a comment: they would not open."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from agentctx.storage.file import wipe
 from agentctx.storage.file.copy import copy_pages, file_digest, keep_copy
 from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.file.readers import Readers
-from agentctx.storage.file.wipe import Wiped, wipe_gaps
+from agentctx.storage.file.wipe import WipeResult, wipe_gaps
 from agentctx.storage.file.writer import Writer
 from tests.amount import some
 
@@ -58,7 +58,7 @@ def test_remains_of_deleted_rows_are_wiped(tmp_path: Path, seed: int) -> None:
     assert wipe_gaps(path).leftovers > 0
     assert count_remains(path, texts) == 0
     assert rows_of(path) == rows
-    assert wipe_gaps(path) == Wiped(0, None)
+    assert wipe_gaps(path) == WipeResult(0, None)
 
 
 def test_wiping_page_by_page_equals_wiping_in_one_go(tmp_path: Path) -> None:

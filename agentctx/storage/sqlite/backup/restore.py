@@ -8,7 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from agentctx.errors import InvalidInput, StorageFailed
-from agentctx.storage.backups import Restored
+from agentctx.storage.backups import RestoredBackup
 from agentctx.storage.file.copy import copy_file, copy_pages, keep_copy, sync_folder
 from agentctx.storage.file.driver import Error, open_connection, translated
 from agentctx.storage.file.migrate import load_migrations
@@ -21,7 +21,7 @@ _SIDE_FILES = ("-wal", "-shm", "-journal")
 _BEFORE = ".before-restore-"
 
 
-def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
+def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> RestoredBackup:
     """Replace the database with a verified backup, which is kept. Blocks.
 
     The caller holds the lock of the folder. The old database is kept beside the new one, complete; so is a
@@ -56,7 +56,7 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
             sync_folder(database.parent)
         except OSError as error:
             raise _not_replaced(error, database) from error
-    return Restored(
+    return RestoredBackup(
         backup=backup,
         database=str(database),
         kept=None if kept is None else str(kept),

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentctx.storage.audit import IMPORT, SAVE
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection, ImportOptions
-from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, SaveOutcome
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
@@ -45,7 +45,7 @@ class SqliteEntries(SqlitePart):
         if_version: int | None = None,
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         options = self._options(SAVE, draft.principal, embed, idempotency)
         save = partial(saving.save, draft=draft, options=options, if_version=if_version, revision=revision)
         with self.db.tidying.note_if_cancelled():
@@ -60,7 +60,7 @@ class SqliteEntries(SqlitePart):
         embed: bool,
         if_version: int | None = None,
         principal: int | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         saved = await self.db.write(
             saving.revise,
             entry_id=entry_id,
@@ -154,7 +154,7 @@ class SqliteEntries(SqlitePart):
             faults=self.db.faults,
         )
 
-    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> Saved:
+    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> SaveOutcome:
         options = self._options(IMPORT, draft.principal, embed)
         import_entry = partial(transfer.import_entry, draft=draft, wanted=wanted, options=options)
         if wanted.dry_run:
@@ -169,7 +169,7 @@ class SqliteEntries(SqlitePart):
         audited = self._audit.audited(kind, principal)
         return WriteOptions(self.db.clock(), embed, audited, key, self._max_versions)
 
-    def _announced(self, saved: Saved) -> Saved:
+    def _announced(self, saved: SaveOutcome) -> SaveOutcome:
         """Drop in-memory copies of erased entries, and of a version whose successor is in quarantine."""
         if saved.erased:
             self.db.tidying.note_deletion(saved.erased)

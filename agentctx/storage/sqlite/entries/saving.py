@@ -17,7 +17,7 @@ from agentctx.storage.records import (
     IdempotencyKey,
     Job,
     Revision,
-    Saved,
+    SaveOutcome,
 )
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.audit import chain
@@ -57,7 +57,7 @@ def save(
     *,
     if_version: int | None = None,
     revision: Revision | None = None,
-) -> Saved:
+) -> SaveOutcome:
     """Create the entry, or the next version of the live one with the same key."""
     now, key = options.now, options.idempotency_key
     entry_id = new_id(now, draft.namespace)
@@ -90,7 +90,7 @@ def revise(
     options: WriteOptions,
     *,
     if_version: int | None = None,
-) -> Saved:
+) -> SaveOutcome:
     """Save the result of applying `revision` to the live version."""
     found = lookup.get(conn, entry_id, now=options.now)
     if found is None:
@@ -146,7 +146,7 @@ def follow(
     options: WriteOptions,
     *,
     updated: int | None = None,
-) -> Saved:
+) -> SaveOutcome:
     """Save a draft over a live row: as another version, in place, or not at all if equal.
 
     `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
@@ -183,7 +183,7 @@ def insert_version(
     version: int = 1,
     *,
     times: Times,
-) -> Saved:
+) -> SaveOutcome:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
     seq = _insert_row(conn, draft, entry_id, version, times)
     jobs = chunks.insert(conn, seq, entry_id, draft, _scope(draft), now=times.now, embed=options.embed)
@@ -290,10 +290,10 @@ def _erase(
 
 def _saved(
     conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
-) -> Saved:
+) -> SaveOutcome:
     # An entry with jobs is in an enabled space, and not in quarantine.
     embedded, is_held = (1, 0) if jobs else conn.execute(_STATE, (entry_id,)).fetchone()
-    return Saved(
+    return SaveOutcome(
         id=entry_id,
         version=version,
         change=change,
@@ -329,7 +329,7 @@ def _forget_keys(conn: Connection, before: int, now: int) -> None:
     conn.execute("DELETE FROM idempotency WHERE entry >= ? AND created < ?", (first_id(now + 1), before))
 
 
-def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved:
+def _earlier_answer(conn: Connection, key: IdempotencyKey) -> SaveOutcome:
     """Return the answer to the save that was made with this key.
 
     Raises like `check_repeated`.

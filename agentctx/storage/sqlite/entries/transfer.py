@@ -12,7 +12,7 @@ from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, Exp
 from agentctx.storage.faults import Faults
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.vec0 import for_lookups
-from agentctx.storage.records import Change, Draft, Entry, Saved
+from agentctx.storage.records import Change, Draft, Entry, SaveOutcome
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verified
@@ -103,7 +103,7 @@ def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
     return ExportedVectors(json.loads(space[1]), tuple(bytes(row[0]) if row else None for row in found))
 
 
-def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: WriteOptions) -> Saved:
+def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: WriteOptions) -> SaveOutcome:
     """Create the entry with its id and times, or add the next version to an older existing entry.
 
     An existing entry has this id or the same key; an expired one is erased first. With `dry_run`, change

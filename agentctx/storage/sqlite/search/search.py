@@ -35,9 +35,9 @@ from agentctx.storage.sqlite.entries.rows import (
 from agentctx.storage.sqlite.search import filters, keyword_search, turns
 from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.trust import provenance, quarantine
-from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, Measured, SpaceIndex
+from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, MeasuredChunks, SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
-from agentctx.storage.sqlite.vectors.vector_copy import Scored
+from agentctx.storage.sqlite.vectors.vector_copy import ScoredChunks
 from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
 from agentctx.storage.vectors import Vectors
 
@@ -165,7 +165,7 @@ class _VectorSearch:
     index: SpaceIndex
     query: Vectors
     wanted: Filter
-    narrowing: Narrowing
+    narrowing: NarrowedFilter
     faults: Faults
     copies: VectorCopies
     verified: VerifiedVectors
@@ -188,7 +188,7 @@ class _VectorSearch:
         )
         return self._best_of(scored, limit)
 
-    def _best_of(self, scored: Scored, limit: int) -> list[NearestChunk]:
+    def _best_of(self, scored: ScoredChunks, limit: int) -> list[NearestChunk]:
         """Return the nearest by their stored vectors; measure more candidates as long as some are gone."""
         found: dict[int, NearestChunk] = {}
         tried: set[int] = set()
@@ -198,7 +198,7 @@ class _VectorSearch:
             tried.update(fresh)
             found.update(self._measured(fresh).found)
             if len(found) >= limit or asked >= scored.count:
-                return Measured(found).nearest(limit)
+                return MeasuredChunks(found).nearest(limit)
             asked *= 2
 
     def _in_table(self, limit: int) -> list[NearestChunk]:
@@ -217,7 +217,7 @@ class _VectorSearch:
         measured = self._measured([chunk for chunk, _ in kept])
         return _drop_misplaced(kept, measured.found, self.faults)
 
-    def _measured(self, chunks: Sequence[int]) -> Measured:
+    def _measured(self, chunks: Sequence[int]) -> MeasuredChunks:
         return _note_damaged(self.verified.measure(self.conn, self.query, chunks), self.faults)
 
 
@@ -249,7 +249,7 @@ def rounded_distances(
     return rounded | distances(conn, query, rest, faults=faults, verified=verified)
 
 
-def _note_damaged(measured: Measured, faults: Faults) -> Measured:
+def _note_damaged(measured: MeasuredChunks, faults: Faults) -> MeasuredChunks:
     for chunk in measured.damaged:
         faults.record(DAMAGED_VECTOR, chunk)
     return measured
@@ -269,7 +269,7 @@ def _drop_misplaced(
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowing:
+class NarrowedFilter:
     """The conditions of a filter beyond what the indexes can apply.
 
     `among` are the only chunks allowed; None: all except `left_out`.
@@ -283,7 +283,7 @@ class Narrowing:
         return [hit for hit in nearest if hit[0] not in self.left_out][:limit]
 
 
-def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
+def narrow(conn: Connection, wanted: Filter, *, now: int) -> NarrowedFilter:
     """Resolve a filter to the ids it allows, or to the ids it excludes if these are few.
 
     Excluded may be entries of an unwanted trust, and quarantined ones that are still in the indexes.
@@ -292,9 +292,9 @@ def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
     if held is not None and not filters.is_narrow(filters.any_trust(wanted)):
         others = _chunks_of_other_trust(conn, wanted) if filters.is_narrow(wanted) else frozenset()
         if others is not None and len(held | others) <= MAX_EXCLUDED:
-            return Narrowing(left_out=held | others)
+            return NarrowedFilter(left_out=held | others)
     condition = filters.entry_condition(wanted, now=now)
-    return Narrowing([row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)])
+    return NarrowedFilter([row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)])
 
 
 def _chunks_of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:

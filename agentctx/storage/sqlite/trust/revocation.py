@@ -15,7 +15,7 @@ from agentctx.errors import NotFound
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.sqlite.search.filters import ATTRIBUTES, Condition
 from agentctx.storage.sqlite.trust import quarantine
-from agentctx.storage.trust import RevocationUndone, Revoked, Source
+from agentctx.storage.trust import RevocationResult, Source, UndoneRevocation
 
 _EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust")
 
@@ -45,13 +45,13 @@ _COUNTS: Final = """SELECT COALESCE(SUM(steps = 0), 0), COALESCE(SUM(steps > 0),
 
 def revoke(
     conn: Connection, source: Source, *, principal: int, now: int, dry_run: bool
-) -> tuple[Revoked, list[str]]:
+) -> tuple[RevocationResult, list[str]]:
     """Quarantine a source's entries as one revocation, and return their ids.
 
     Without any, and with `dry_run`, only count them.
     """
     with _reached(conn, source):
-        counted = Revoked(None, *conn.execute(_COUNTS).fetchone())
+        counted = RevocationResult(None, *conn.execute(_COUNTS).fetchone())
         if dry_run or not counted.entries:
             return counted, []
         criteria = json.dumps(source.criteria, ensure_ascii=False, sort_keys=True)
@@ -65,7 +65,7 @@ def revoke(
     return replace(counted, revocation=revocation), held
 
 
-def undo(conn: Connection, revocation: int) -> RevocationUndone:
+def undo(conn: Connection, revocation: int) -> UndoneRevocation:
     """Release entries that nothing else keeps in quarantine. Raises `NotFound` for an unknown revocation."""
     _require(conn, revocation)
     conn.execute(_STOP_HOLDING, (revocation,))
@@ -75,7 +75,7 @@ def undo(conn: Connection, revocation: int) -> RevocationUndone:
         (revocation,),
     )
     others = sorted({other for (other,) in left if other is not None})
-    return RevocationUndone(int(released.rowcount), len(left), tuple(others))
+    return UndoneRevocation(int(released.rowcount), len(left), tuple(others))
 
 
 def forget(conn: Connection, revocation: int) -> int:

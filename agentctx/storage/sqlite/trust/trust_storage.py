@@ -17,11 +17,11 @@ from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, rea
 from agentctx.storage.sqlite.entries import chunks, lookup, saving
 from agentctx.storage.sqlite.trust import provenance, quarantine, revocation
 from agentctx.storage.sqlite.upkeep import repair
-from agentctx.storage.trust import Revoked, Settled, Source
+from agentctx.storage.trust import RevocationResult, SettledRows, Source
 from agentctx.wire import FileMark
 
 
-def settle(conn: Connection, *, now: int, embed: bool, limit: int) -> Settled:
+def settle(conn: Connection, *, now: int, embed: bool, limit: int) -> SettledRows:
     """Apply the states of up to `limit` rows."""
     rows = conn.execute(
         "SELECT entry, state, revocation FROM quarantine WHERE state <> 'withdrawn' LIMIT ?", (limit,)
@@ -38,7 +38,7 @@ def settle(conn: Connection, *, now: int, embed: bool, limit: int) -> Settled:
         elif _is_erased(conn, entry_id, revoked_by, now=now):
             erased.append(entry_id)
         conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = ?", (entry_id,))
-    return Settled(len(rows), tuple(erased), tuple(jobs))
+    return SettledRows(len(rows), tuple(erased), tuple(jobs))
 
 
 def _withdraw(conn: Connection, entry_id: str) -> None:
@@ -132,7 +132,7 @@ class SqliteTrust(SqlitePart):
     undo_revocation = writes(revocation.undo)
     forget_revoked = writes(revocation.forget)
 
-    async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
+    async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> RevocationResult:
         now = self.db.clock()
         revoke = partial(revocation.revoke, source=source, principal=principal, now=now, dry_run=dry_run)
         if dry_run:
@@ -157,7 +157,7 @@ class SqliteTrust(SqlitePart):
             self.db.tidying.note_deletion(erased)
         return len(erased)
 
-    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
+    async def settle(self, *, embed: bool, limit: int = 50) -> SettledRows:
         settled = await self.db.write(settle, now=self.db.clock(), embed=embed, limit=limit)
         if settled.rows:
             self.db.tidying.note_deletion(settled.erased)

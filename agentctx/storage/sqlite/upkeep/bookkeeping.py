@@ -20,7 +20,7 @@ from agentctx.storage.records import Change
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.upkeep import Bookkeeping, DamagedRows
+from agentctx.storage.upkeep import BookkeepingReport, DamagedRows
 
 LAST_ID: Final = 2**62
 """Above this id, there may soon be no id left for the next row."""
@@ -263,12 +263,12 @@ def repair(
     return found
 
 
-def inspect(conn: Connection) -> Bookkeeping:
+def inspect(conn: Connection) -> BookkeepingReport:
     """Return the damaged rows of each table, and earlier repairs; changes nothing."""
     _make_functions(conn)
     found = (_damaged(conn, rule) for rule in _RULES)
     damaged = [*installation.check(conn), *(each for each in found if each is not None)]
-    return Bookkeeping(damaged, chain.known_repairs(conn), installation.set_aside(conn))
+    return BookkeepingReport(damaged, chain.known_repairs(conn), installation.set_aside(conn))
 
 
 def _damaged(conn: Connection, rule: _Rule) -> DamagedRows | None:

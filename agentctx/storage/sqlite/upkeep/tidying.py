@@ -26,7 +26,7 @@ LOOK_WAIT_S: Final = 1.0
 """How long to wait for a free reader: the words of the index must not delay the text itself further."""
 
 
-class _IfCancelled(AbstractContextManager[None]):
+class _OnCancel(AbstractContextManager[None]):
     """Calls a function if its block is cancelled."""
 
     def __init__(self, then: Callable[[], None]) -> None:
@@ -37,7 +37,7 @@ class _IfCancelled(AbstractContextManager[None]):
             self._then()
 
 
-class Tidying:
+class Tidier:
     """Knows whether something was deleted since the WAL was last emptied, and empties it.
 
     `secure_delete` overwrites deleted data, but in the WAL: until that is moved into the database and
@@ -63,7 +63,7 @@ class Tidying:
 
     def note_if_cancelled(self, entry_ids: Sequence[str] = ()) -> AbstractContextManager[None]:
         """Note a deletion if the caller of an erasing write is cancelled, since the write still runs."""
-        return _IfCancelled(partial(self.note_deletion, entry_ids))
+        return _OnCancel(partial(self.note_deletion, entry_ids))
 
     def note_quarantined(self, entry_ids: Sequence[str]) -> None:
         """Note that answers must exclude these entries; nothing of them is deleted yet."""

@@ -64,7 +64,7 @@ TOLERANCE: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredChunks:
     """The chunks of the undamaged vectors with exact distances, and the chunks whose vector is damaged."""
 
     found: Mapping[int, NearestChunk]
@@ -87,7 +87,7 @@ class VerifiedVector(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class VectorPage:
     """Undamaged vectors by ascending seq, up to `last`; `is_all` if there are no more."""
 
     vectors: Sequence[StoredVector]
@@ -144,11 +144,11 @@ class SpaceIndex:
         sound = [row for row in rows if row[0] not in damaged]
         return [VerifiedVector(row[0], row[6], row[4], row[5], bool(row[7])) for row in sound], damaged
 
-    def stored_after(self, conn: Connection, seq: int, limit: int) -> Stored:
+    def stored_after(self, conn: Connection, seq: int, limit: int) -> VectorPage:
         """Return up to `limit` vectors after `seq`, in order."""
         newest = newest_seq(conn)
         if newest <= seq:
-            return Stored((), seq, is_all=True)
+            return VectorPage((), seq, is_all=True)
         proofs = {row[0]: row[1:] for row in conn.execute(_SEQS_AFTER, (seq, self.space, limit)).fetchall()}
         sql = _PLACED.format(table=vec0.for_lookups(conn, self.table))
         rows = conn.execute(sql, (json.dumps(list(proofs)),)).fetchall() if proofs else []
@@ -156,7 +156,7 @@ class SpaceIndex:
         vectors = tuple(StoredVector(proofs[row[0]][0], *row) for row in rows if row[0] not in damaged)
         is_all = len(proofs) < limit
         last = newest if is_all else max(number for number, _ in proofs.values())
-        return Stored(vectors, last, is_all, damaged)
+        return VectorPage(vectors, last, is_all, damaged)
 
     def seqs(self, conn: Connection) -> Numbers:
         """Return the seq of every vector here."""
@@ -216,15 +216,15 @@ class SpaceIndex:
 
 def measured(
     vectors: Sequence[VerifiedVector], query: Vectors, damaged: frozenset[int] = frozenset()
-) -> Measured:
+) -> MeasuredChunks:
     """Return the distances of the vectors, without those that are not finite."""
     if not vectors:
-        return Measured({}, damaged)
+        return MeasuredChunks({}, damaged)
     numbers = np.frombuffer(b"".join([each.vector for each in vectors]), np.float32).reshape(len(vectors), -1)
     with np.errstate(all="ignore"):
         cosines = numbers @ query / (np.linalg.norm(numbers, axis=1) * np.linalg.norm(query))
     distances = np.maximum(1 - cosines, 0)
-    return Measured(
+    return MeasuredChunks(
         {
             each.chunk: NearestChunk(each.chunk, each.entry, distance, each.is_cue)
             for each, distance in zip(vectors, distances.tolist(), strict=True)

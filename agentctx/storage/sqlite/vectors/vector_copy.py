@@ -71,7 +71,7 @@ class ScoredRun(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredChunks:
     """Chunks with their similarity to a question, in no order.
 
     If two similarities differ by more than `error`, their order is certain.
@@ -236,7 +236,7 @@ class VectorCopy:
         session: str | None = None,
         among: Sequence[int] | None = None,
         left_out: AbstractSet[int] = frozenset(),
-    ) -> Scored:
+    ) -> ScoredChunks:
         """Return the chunks of the namespace that the filters allow, with their similarity to the question.
 
         As in vec0, `session` selects its rows and rows without a session. `query` is `(dimension,)` and of
@@ -249,7 +249,7 @@ class VectorCopy:
             _scored(block, wanted.matching(block, count), codes, scales, threads)
             for block, count in self._filled()
         ]
-        return Scored(runs, _DEVIATIONS * math.hypot(self._largest, float(scales[0])) / 12**0.5)
+        return ScoredChunks(runs, _DEVIATIONS * math.hypot(self._largest, float(scales[0])) / 12**0.5)
 
     def distances(self, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         """Return rounded cosine distances of chunks that ascend in their block, in which they are looked up.
@@ -276,8 +276,8 @@ class VectorCopy:
         session: str | None,
         among: Sequence[int] | None,
         left_out: AbstractSet[int],
-    ) -> _Wanted:
-        return _Wanted(
+    ) -> _Conditions:
+        return _Conditions(
             self._codes_of([namespace]),
             None if collections is None else self._codes_of(collections),
             None if session is None else self._codes_of([session, ""]),
@@ -296,7 +296,7 @@ class VectorCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Conditions:
     """The conditions of a question in the codes of a copy; None: no condition."""
 
     namespaces: Codes

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex, VerifiedVector, measured
+from agentctx.storage.sqlite.vectors.space_index import MeasuredChunks, SpaceIndex, VerifiedVector, measured
 from agentctx.storage.vectors import Vectors
 
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -29,7 +29,7 @@ class VerifiedVectors:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[int, VerifiedVector] = OrderedDict()
 
-    def measure(self, conn: Connection, query: Vectors, chunks: Sequence[int]) -> Measured:
+    def measure(self, conn: Connection, query: Vectors, chunks: Sequence[int]) -> MeasuredChunks:
         """Return the distances of the chunks that have an undamaged vector, and the damaged ones."""
         kept = {chunk: each for chunk in chunks if (each := self._kept.get(chunk)) is not None}
         checksums = self._index.checksums(conn, list(kept))

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentctx.storage.audit import IMPORT, SAVE
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener, ExportPage, ExportSelection, ImportOptions
-from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, Saved
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revision, SaveOutcome
 from agentctx.storage.search import Filter
 from agentctx.storage.versions import WriteOptions, is_expired
 from agentctx_postgresql import locks
@@ -55,7 +55,7 @@ class PostgresqlEntries(PostgresqlPart):
         if_version: int | None = None,
         idempotency: IdempotencyKey | None = None,
         revision: Revision | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         options = self._options(SAVE, draft.principal, embed, idempotency)
         if save_groups.is_creation(draft, if_version):
             saved = await self.groups.save(Creation(draft, options))
@@ -75,7 +75,7 @@ class PostgresqlEntries(PostgresqlPart):
         embed: bool,
         if_version: int | None = None,
         principal: int | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         revise = partial(
             saving.revise,
             entry_id=entry_id,
@@ -162,18 +162,20 @@ class PostgresqlEntries(PostgresqlPart):
         page = partial(transfer.page, selection=selection, after=after, limit=limit, faults=self.db.faults)
         return await self.db.read(partial(page, now=self.db.clock()))
 
-    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> Saved:
+    async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> SaveOutcome:
         options = self._options(IMPORT, draft.principal, embed)
         import_entry = partial(transfer.import_entry, draft=draft, wanted=wanted, options=options)
         return await (self.db.read if wanted.dry_run else self._write)(import_entry)
 
-    async def _create(self, group: Sequence[Creation]) -> Sequence[Saved | None]:
+    async def _create(self, group: Sequence[Creation]) -> Sequence[SaveOutcome | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE
         new = save_groups.build(group) if is_short else await asyncio.to_thread(save_groups.build, group)
         write = partial(save_groups.write, new=new, chains=self._chains)
         return await self.db.write_statement(write, partial(new_versions.find_group, new=new))
 
-    async def _write(self, save: Work[Saved], *, begin: str = locks.BEGIN_SHARING_SPACES) -> Saved:
+    async def _write(
+        self, save: Work[SaveOutcome], *, begin: str = locks.BEGIN_SHARING_SPACES
+    ) -> SaveOutcome:
         return await self.db.write(save, self._announce, begin=begin)
 
     def _options(
@@ -182,7 +184,7 @@ class PostgresqlEntries(PostgresqlPart):
         audited = self._trail.audited(kind, principal)
         return WriteOptions(self.db.clock(), embed, audited, key, self._max_versions, self.db.daemon)
 
-    def _announce(self, saved: Saved) -> None:
+    def _announce(self, saved: SaveOutcome) -> None:
         """Drop copies of entries that the save erased, and of a version whose successor is in quarantine."""
         if saved.erased:
             self.db.erasures.note_deletion(saved.erased)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from agentctx.storage.records import IdempotencyKey, Saved
+from agentctx.storage.records import IdempotencyKey, SaveOutcome
 from agentctx_postgresql.driver import Connection
 
 _COLUMNS: Final = ("bigint", "text", "bytea", "text", "int", "text", "bigint")
@@ -38,7 +38,7 @@ def columns(answers: Iterable[tuple[IdempotencyKey, str, int, str, int]]) -> lis
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]
 
 
-async def remember(conn: Connection, key: IdempotencyKey, saved: Saved, now: int) -> None:
+async def remember(conn: Connection, key: IdempotencyKey, saved: SaveOutcome, now: int) -> None:
     """Record the answer. The driver's error for a key in use means that the transaction is run again."""
     await conn.execute(
         _REMEMBER, key.principal, key.key, key.digest, saved.id, saved.version, saved.change.value, now

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from agentctx.storage.audit import AuditedChange, AuditRow, change_of_entry
 from agentctx.storage.chunk_texts import content_hash, cues_of
-from agentctx.storage.records import Change, Draft, IdempotencyKey, Saved
+from agentctx.storage.records import Change, Draft, IdempotencyKey, SaveOutcome
 from agentctx.storage.versions import Times, WriteOptions, attributes_text
 from agentctx_postgresql.audit import audit_events, chain_set
 from agentctx_postgresql.audit.chain_set import Chain, OwnChains
@@ -93,14 +93,14 @@ def build(
     return NewVersion(draft, entry_id, version, times, new, change, options.audited, key)
 
 
-async def insert(conn: Connection, new: NewVersion) -> Saved:
+async def insert(conn: Connection, new: NewVersion) -> SaveOutcome:
     """Write a version. The driver's error for an Idempotency-Key in use means that it is run again."""
     chain = await chain_set.take(conn) if new.audited else None
     (saved,) = await _insert(conn, [new], chain, _rows(chain, [new]))
     return saved
 
 
-async def insert_group(conn: Connection, new: Sequence[NewVersion], chains: OwnChains) -> list[Saved]:
+async def insert_group(conn: Connection, new: Sequence[NewVersion], chains: OwnChains) -> list[SaveOutcome]:
     """Write versions in one statement, which needs neither a transaction nor the lock on the spaces.
 
     Raises:
@@ -120,7 +120,7 @@ async def insert_copies(conn: Connection, new: Sequence[NewVersion]) -> None:
     await _insert(conn, new, None, [])
 
 
-async def find_group(conn: Connection, new: Sequence[NewVersion]) -> list[Saved] | None:
+async def find_group(conn: Connection, new: Sequence[NewVersion]) -> list[SaveOutcome] | None:
     """Return the result of an `insert_group` whose reply was lost, except jobs that are done; None if it was
     not committed.
     """
@@ -150,7 +150,7 @@ def _rows(chain: Chain | None, new: Sequence[NewVersion]) -> list[AuditRow]:
 
 async def _insert(
     conn: Connection, new: Sequence[NewVersion], chain: Chain | None, audit_rows: Sequence[AuditRow]
-) -> list[Saved]:
+) -> list[SaveOutcome]:
     answers = [
         (each.idempotency_key, each.entry_id, each.version, each.change.value, each.times.now)
         for each in new
@@ -196,7 +196,7 @@ def _row(new: NewVersion) -> tuple[Any, ...]:
     )
 
 
-def _saved(new: Sequence[NewVersion], rows: Iterable[Any]) -> list[Saved]:
+def _saved(new: Sequence[NewVersion], rows: Iterable[Any]) -> list[SaveOutcome]:
     """Return the outcome of each save from rows of `_INSERT` or `_FIND`: at least one of each version, and
     one for each of its jobs.
     """
@@ -206,10 +206,10 @@ def _saved(new: Sequence[NewVersion], rows: Iterable[Any]) -> list[Saved]:
     return [_saved_one(each, by_entry[each.entry_id]) for each in new]
 
 
-def _saved_one(new: NewVersion, rows: Sequence[Any]) -> Saved:
+def _saved_one(new: NewVersion, rows: Sequence[Any]) -> SaveOutcome:
     jobs = new.chunks.jobs(row[3:8] for row in rows if row[3] is not None)
     _, embedded, is_held, *_ = rows[0]
-    return Saved(
+    return SaveOutcome(
         id=new.entry_id,
         version=new.version,
         change=new.change,

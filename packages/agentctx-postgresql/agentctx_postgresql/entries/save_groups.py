@@ -11,7 +11,7 @@ import asyncpg
 
 from agentctx.errors import AgentctxError
 from agentctx.storage.ids import new_id
-from agentctx.storage.records import Draft, Saved
+from agentctx.storage.records import Draft, SaveOutcome
 from agentctx.storage.versions import Times, WriteOptions
 from agentctx_postgresql import driver
 from agentctx_postgresql.audit.chain_set import OwnChains
@@ -34,12 +34,12 @@ class Creation(NamedTuple):
     options: WriteOptions
 
 
-Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[Saved | None]]]
+Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[SaveOutcome | None]]]
 
 
-class _Waiting(NamedTuple):
+class _WaitingSave(NamedTuple):
     creation: Creation
-    answer: asyncio.Future[Saved | None]
+    answer: asyncio.Future[SaveOutcome | None]
 
 
 class SaveGroups:
@@ -51,11 +51,11 @@ class SaveGroups:
 
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_WaitingSave] = []
         self._in_progress = 0
         self._running: set[asyncio.Task[None]] = set()
 
-    async def save(self, creation: Creation) -> Saved | None:
+    async def save(self, creation: Creation) -> SaveOutcome | None:
         """Return the outcome from `commit` once it is on the server's disk.
 
         None also if the server refused the group, maybe because of another member. Cancelling the caller does
@@ -64,7 +64,7 @@ class SaveGroups:
         Raises:
             StorageFailed, StorageClosed.
         """
-        waiting = _Waiting(creation, asyncio.get_running_loop().create_future())
+        waiting = _WaitingSave(creation, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._in_progress += 1
         if len(self._running) < CONCURRENT_GROUPS:
@@ -86,7 +86,7 @@ class SaveGroups:
         finally:
             self._running -= {asyncio.current_task()}
 
-    async def _commit_group(self, group: Sequence[_Waiting]) -> None:
+    async def _commit_group(self, group: Sequence[_WaitingSave]) -> None:
         try:
             answers = await self._commit([each.creation for each in group])
         except Exception as error:  # noqa: BLE001 - passed on to the callers
@@ -101,12 +101,12 @@ def group_size(in_progress: int) -> int:
     return min(MAX_MEMBERS, max(MIN_SHARE, ceil(in_progress / CONCURRENT_GROUPS)))
 
 
-def _answer(waiting: _Waiting, answer: Saved | None) -> None:
+def _answer(waiting: _WaitingSave, answer: SaveOutcome | None) -> None:
     if not waiting.answer.done():
         waiting.answer.set_result(answer)
 
 
-def _refuse(group: Sequence[_Waiting], error: Exception) -> None:
+def _refuse(group: Sequence[_WaitingSave], error: Exception) -> None:
     for each in group:
         if _is_member_error(error):
             _answer(each, None)
@@ -128,7 +128,9 @@ def is_creation(draft: Draft, if_version: int | None) -> bool:
     return is_alone and not draft.flags and not draft.is_held and not if_version
 
 
-async def write(conn: Connection, new: Sequence[NewVersion], chains: OwnChains) -> Sequence[Saved | None]:
+async def write(
+    conn: Connection, new: Sequence[NewVersion], chains: OwnChains
+) -> Sequence[SaveOutcome | None]:
     """Write the entries in one statement; return the outcomes, all None if an Idempotency-Key is in use.
 
     A lost reply leaves it open whether they were written; `new_versions.find_group` finds them.

@@ -17,7 +17,7 @@ from agentctx.storage.records import (
     IdempotencyKey,
     Job,
     Revision,
-    Saved,
+    SaveOutcome,
 )
 from agentctx.storage.versions import (
     Times,
@@ -70,7 +70,7 @@ async def save(
     *,
     if_version: int | None = None,
     revision: Revision | None = None,
-) -> Saved:
+) -> SaveOutcome:
     """Create an entry, or the next version of the live one with the same key.
 
     Needs the shared lock on the spaces, and for a draft with a key the locks of `locks.begin_with_key`.
@@ -102,7 +102,7 @@ async def revise(
     options: WriteOptions,
     *,
     if_version: int | None = None,
-) -> Saved:
+) -> SaveOutcome:
     """Save the draft that `revision` builds from the live version. Needs the shared lock on the spaces."""
     await locks.lock_entries(conn, [entry_id])
     found = await lookup.get(conn, entry_id, now=options.now)
@@ -165,7 +165,7 @@ async def follow(
     *,
     updated: int | None = None,
     is_clean: bool = False,
-) -> Saved:
+) -> SaveOutcome:
     """Apply a draft to a live row: a new version, a change in place, or none.
 
     `updated` must be later than the entry's; it defaults to `entry.next_update(now)`. `is_clean` as in
@@ -197,7 +197,7 @@ async def follow(
 
 async def _add_version(
     conn: Connection, before: int, entry: Entry, draft: Draft, options: WriteOptions, *, times: Times
-) -> Saved:
+) -> SaveOutcome:
     """Write the next version. With the same content it gets the chunks of the row `before`."""
     is_carried = bool(draft.spans) and draft.content == entry.content
     if is_carried:
@@ -230,7 +230,7 @@ async def insert_version(
     *,
     times: Times,
     change: Change = Change.CREATED,
-) -> Saved:
+) -> SaveOutcome:
     """Write a live version of a draft returned by `provenance.apply_provenance`."""
     build = partial(new_versions.build, times=times, options=options, change=change)
     new = await asyncio.to_thread(build, draft, entry_id, version)
@@ -297,12 +297,12 @@ async def _erase(
 
 async def _saved(
     conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
-) -> Saved:
+) -> SaveOutcome:
     # An entry with jobs is in an enabled space, and not in quarantine.
     embedded, is_held = (True, False) if jobs else await conn.fetchrow(_STATE, entry_id)
     if is_held and change is not Change.CREATED:
         await record_erasure(conn, [entry_id])
-    return Saved(
+    return SaveOutcome(
         id=entry_id,
         version=version,
         change=change,
@@ -313,7 +313,7 @@ async def _saved(
     )
 
 
-async def _earlier_answer(conn: Connection, key: IdempotencyKey, row: Any) -> Saved:
+async def _earlier_answer(conn: Connection, key: IdempotencyKey, row: Any) -> SaveOutcome:
     """Return the answer in a row of `_PRESENT`. Raises like `check_repeated`."""
     check_repeated(key, row["earlier_digest"])
     entry_id = row["earlier_entry"]

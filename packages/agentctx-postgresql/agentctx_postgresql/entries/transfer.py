@@ -10,7 +10,7 @@ from typing import Any, Final
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.storage.entries import ExportedVectors, ExportPage, ExportRow, ExportSelection, ImportOptions
 from agentctx.storage.faults import Faults
-from agentctx.storage.records import Change, Draft, Entry, Saved
+from agentctx.storage.records import Change, Draft, Entry, SaveOutcome
 from agentctx.storage.versions import (
     Times,
     WriteOptions,
@@ -107,7 +107,9 @@ async def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors |
     return ExportedVectors(json.loads(space["fingerprint"]), tuple(stored.get(chunk) for chunk in chunks))
 
 
-async def import_entry(conn: Connection, draft: Draft, wanted: ImportOptions, options: WriteOptions) -> Saved:
+async def import_entry(
+    conn: Connection, draft: Draft, wanted: ImportOptions, options: WriteOptions
+) -> SaveOutcome:
     """Import the entry with its id and times, or as the next version of an older entry already present.
 
     With `dry_run`, change nothing; otherwise it needs the shared lock on the spaces.

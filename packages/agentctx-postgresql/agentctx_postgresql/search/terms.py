@@ -47,7 +47,7 @@ class Words(NamedTuple):
     weights: bytes
 
 
-class _Indexed(NamedTuple):
+class _IndexedToken(NamedTuple):
     """A token as a lexeme in a binary `tsvector`, and its dimension in a `sparsevec`.
 
     With a million tokens, one in two thousand shares its dimension; of two in the same chunk, one counts.
@@ -156,14 +156,14 @@ def _encoded(positions: Sequence[int]) -> bytes:
     return struct.pack(f">{count + 1}H", count, *positions)
 
 
-class _IndexedTokens(dict[str, _Indexed]):
+class _IndexedTokens(dict[str, _IndexedToken]):
     """A cache, which takes half the time of `lru_cache`."""
 
-    def __missing__(self, token: str) -> _Indexed:
+    def __missing__(self, token: str) -> _IndexedToken:
         if len(self) >= MAX_STEMS:
             self.clear()
         encoded = token.encode()
-        self[token] = indexed = _Indexed(encoded + b"\0", crc32(encoded) % DIMENSIONS)
+        self[token] = indexed = _IndexedToken(encoded + b"\0", crc32(encoded) % DIMENSIONS)
         return indexed
 
 

@@ -9,7 +9,7 @@ import json
 from typing import Final
 
 from agentctx.errors import NotFound
-from agentctx.storage.trust import RevocationUndone, Revoked, Source
+from agentctx.storage.trust import RevocationResult, Source, UndoneRevocation
 from agentctx_postgresql import locks
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.erasures import record_erasure
@@ -41,7 +41,7 @@ _FORGET: Final = """UPDATE quarantine SET state = 'forgetting', revocation = $1
 
 async def revoke(
     conn: Connection, source: Source, *, principal: int, now: int, dry_run: bool
-) -> tuple[Revoked, list[str]]:
+) -> tuple[RevocationResult, list[str]]:
     """Quarantine the entries as one revocation and return their ids.
 
     Without entries, and with `dry_run`, only count them.
@@ -60,10 +60,10 @@ async def revoke(
     )
     await quarantine.hold_all(conn, reached, revocation=revocation, now=now)
     await record_erasure(conn, reached)
-    return Revoked(revocation, counted.entries, counted.derived, counted.held_before), reached
+    return RevocationResult(revocation, counted.entries, counted.derived, counted.held_before), reached
 
 
-async def undo(conn: Connection, revocation_id: int) -> RevocationUndone:
+async def undo(conn: Connection, revocation_id: int) -> UndoneRevocation:
     """Release the entries that nothing else keeps in quarantine. Raises `NotFound` for an unknown id."""
     await locks.lock_trust(conn)
     await _require(conn, revocation_id)
@@ -71,7 +71,7 @@ async def undo(conn: Connection, revocation_id: int) -> RevocationUndone:
     left = await conn.fetch(_HELD_BY_ANOTHER, revocation_id)
     released = await conn.fetch(_RELEASED, revocation_id)
     others = sorted({other for (other,) in left if other is not None})
-    return RevocationUndone(len(released), len(left), tuple(others))
+    return UndoneRevocation(len(released), len(left), tuple(others))
 
 
 async def forget(conn: Connection, revocation_id: int) -> int:
@@ -89,13 +89,13 @@ async def _require(conn: Connection, revocation: int) -> None:
         )
 
 
-async def _reached(conn: Connection, source: Source) -> tuple[Revoked, list[str]]:
+async def _reached(conn: Connection, source: Source) -> tuple[RevocationResult, list[str]]:
     """Return the counts and ids of the source's entries and of everything derived from them."""
     parameters = Parameters()
     sql = _REACHED.format(condition=_condition(source, parameters))
     rows = await conn.fetch(sql, *parameters)
     derived = sum(is_derived for _, is_derived, _ in rows)
-    counted = Revoked(None, len(rows) - derived, derived, sum(is_held for *_, is_held in rows))
+    counted = RevocationResult(None, len(rows) - derived, derived, sum(is_held for *_, is_held in rows))
     return counted, [entry for entry, *_ in rows]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from agentctx.errors import NotFound, StorageCorrupt
 from agentctx.storage.records import Job
-from agentctx.storage.trust import Revoked, Settled, Source
+from agentctx.storage.trust import RevocationResult, SettledRows, Source
 from agentctx.wire import FileMark
 from agentctx_postgresql import locks
 from agentctx_postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads, writes
@@ -28,11 +28,11 @@ _TAKEN: Final = """SELECT entry, state, revocation FROM quarantine
     WHERE state <> 'withdrawn' AND entry = ANY($1::text[]) ORDER BY entry FOR UPDATE"""
 
 
-async def settle(conn: Connection, *, now: int, reservation: Reservation | None, limit: int) -> Settled:
+async def settle(conn: Connection, *, now: int, reservation: Reservation | None, limit: int) -> SettledRows:
     """Apply the states of up to `limit` rows."""
     ids = [row[0] for row in await conn.fetch(_UNSETTLED, limit)]
     if not ids:
-        return Settled(0)
+        return SettledRows(0)
     await locks.lock_spaces_shared(conn)
     await locks.lock_entries(conn, ids)
     rows = await conn.fetch(_TAKEN, ids)
@@ -49,7 +49,7 @@ async def settle(conn: Connection, *, now: int, reservation: Reservation | None,
             erased.append(entry_id)
         await conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = $1", entry_id)
     # Counts entries that another daemon has settled meanwhile, too: more may follow.
-    return Settled(len(ids), tuple(erased), tuple(jobs))
+    return SettledRows(len(ids), tuple(erased), tuple(jobs))
 
 
 async def _withdraw(conn: Connection, entry_id: str) -> None:
@@ -149,7 +149,7 @@ class PostgresqlTrust(PostgresqlPart):
     undo_revocation = writes(revocation.undo)
     forget_revoked = writes(revocation.forget)
 
-    async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> Revoked:
+    async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> RevocationResult:
         now = self.db.clock()
         revoke = partial(revocation.revoke, source=source, principal=principal, now=now, dry_run=dry_run)
         if dry_run:
@@ -171,7 +171,7 @@ class PostgresqlTrust(PostgresqlPart):
         if erased:
             self.db.erasures.note_deletion(erased)
 
-    async def settle(self, *, embed: bool, limit: int = 50) -> Settled:
+    async def settle(self, *, embed: bool, limit: int = 50) -> SettledRows:
         now = self.db.clock()
         reserved = None
         if embed:
@@ -180,6 +180,6 @@ class PostgresqlTrust(PostgresqlPart):
             partial(settle, now=now, reservation=reserved, limit=limit), self._note_settled
         )
 
-    def _note_settled(self, settled: Settled) -> None:
+    def _note_settled(self, settled: SettledRows) -> None:
         if settled.rows:
             self.db.erasures.note_deletion(settled.erased)

@@ -8,7 +8,7 @@ from functools import partial
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.upkeep import Bookkeeping, FileRepair
+from agentctx.storage.upkeep import BookkeepingReport, FileRepair
 from agentctx.storage.words import TERM_RULES
 from agentctx.wire.wording import listed
 from agentctx_postgresql.connections import (
@@ -56,9 +56,9 @@ class PostgresqlUpkeep(PostgresqlPart):
     async def check_vectors(self) -> list[SpaceFault]:
         return await self.db.check(integrity.check_vectors)
 
-    async def check_bookkeeping(self) -> Bookkeeping:
+    async def check_bookkeeping(self) -> BookkeepingReport:
         """Return no damage, because the server enforces the type of each value."""
-        return Bookkeeping((), (), ())
+        return BookkeepingReport((), (), ())
 
     async def repair_bookkeeping(self) -> int:
         """Return 0: there is nothing to repair."""

@@ -11,7 +11,7 @@ import pytest
 
 from agentctx.errors import ConfigInvalid, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.entries import ExportSelection
-from agentctx.storage.records import Draft, Entry, IdempotencyKey, Job, Saved, Space
+from agentctx.storage.records import Draft, Entry, IdempotencyKey, Job, SaveOutcome, Space
 from agentctx.times import Clock, wall_clock
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.engine import PostgresqlStorage
@@ -126,7 +126,7 @@ async def test_a_forget_during_a_completion_leaves_no_vector_behind(daemons: Dae
     await open_space(one)
     saved = [await one.entries.save(keyless(f"text {number}"), embed=True) for number in range(60)]
 
-    async def forget(each: Saved) -> None:
+    async def forget(each: SaveOutcome) -> None:
         await two.entries.delete(each.id)
 
     await asyncio.gather(
@@ -153,7 +153,7 @@ async def test_a_save_that_waits_for_a_space_to_open_gets_a_job_in_it(daemons: D
     one, other = await daemons.open("one"), await daemons.open("other")
     blocked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
-    async def save_meanwhile(conn: Connection) -> asyncio.Task[Saved]:
+    async def save_meanwhile(conn: Connection) -> asyncio.Task[SaveOutcome]:
         await spaces.open_spaces(conn, [FINGERPRINT], daemon="one", now=1)
         saving = asyncio.create_task(other.entries.save(keyless("text"), embed=True))
         while not await count(one, blocked):  # noqa: ASYNC110 - the server announces no waiting
@@ -216,7 +216,7 @@ async def test_a_forget_and_concurrent_revisions_do_not_conflict(daemons: Daemon
         *(each.entries.revise(saved.id, increment, embed=False) for each in (one, two) * 8),
         return_exceptions=True,
     )
-    assert all(isinstance(each, Saved | int | NotFound) for each in outcomes), outcomes
+    assert all(isinstance(each, SaveOutcome | int | NotFound) for each in outcomes), outcomes
     assert await one.entries.get(saved.id) is None
     assert await count(one, "SELECT count(*) FROM entries") == 0
 

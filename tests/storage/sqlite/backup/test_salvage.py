@@ -13,7 +13,7 @@ import pytest
 from agentctx.errors import StorageCorrupt, StorageFull
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.file.driver import open_connection
-from agentctx.storage.records import Saved
+from agentctx.storage.records import SaveOutcome
 from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep import integrity
@@ -61,7 +61,7 @@ async def opened(path: Path) -> AsyncIterator[SqliteStorage]:
         await storage.close()
 
 
-async def fill_database(path: Path) -> list[Saved]:
+async def fill_database(path: Path) -> list[SaveOutcome]:
     async with opened(path) as storage:
         return await filled(storage)
 
@@ -224,7 +224,7 @@ async def test_saves_and_reads_wait_for_the_repair(path: Path) -> None:
         await assert_healthy(storage)
 
 
-async def _save_during_repair(storage: SqliteStorage) -> Saved:
+async def _save_during_repair(storage: SqliteStorage) -> SaveOutcome:
     while not storage.db.writer._in_use.locked():  # noqa: ASYNC110 - nothing announces it
         await asyncio.sleep(0)
     return await storage.entries.save(keyless("said meanwhile"), embed=True)

@@ -18,7 +18,7 @@ from agentctx.storage.records import Change, IdempotencyKey
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
-from agentctx.storage.upkeep import Bookkeeping
+from agentctx.storage.upkeep import BookkeepingReport
 from agentctx_testing.drafts import START_MS, embed, keyless, serving_space
 from tests.amount import IS_WHOLE
 from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil
@@ -85,7 +85,7 @@ async def _fill(path: Path) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-async def read_everything(path: Path) -> tuple[dict[str, str], Bookkeeping, list[str], int]:
+async def read_everything(path: Path) -> tuple[dict[str, str], BookkeepingReport, list[str], int]:
     """Return every entry, and what the doctor's checks report."""
     storage = await opened(path)
     try:

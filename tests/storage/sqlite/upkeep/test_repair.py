@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agentctx.errors import SchemaForeign, StorageFailed
 from agentctx.storage.file.driver import Error, OperationalError, open_connection
-from agentctx.storage.records import Saved
+from agentctx.storage.records import SaveOutcome
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.upkeep import integrity, proofs, repair, word_rebuild
@@ -162,7 +162,7 @@ async def test_saves_edits_and_deletes_continue_during_a_rebuild(
     ]
     monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
 
-    async def use_meanwhile() -> list[Saved]:
+    async def use_meanwhile() -> list[SaveOutcome]:
         made = [await storage.entries.save(keyless(f"made meanwhile {n}"), embed=True) for n in range(5)]
         made += [
             await storage.entries.save(draft(f"other words {n}", key=f"k{n}"), embed=True)
@@ -453,11 +453,11 @@ REPAIRS: dict[str, Callable[[SqliteStorage], Awaitable[object]]] = {
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved]]:
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[SaveOutcome]]:
     """A database whose copies are damaged; the last entry still has pending jobs."""
     path = tmp_path_factory.mktemp("template") / "agentctx.db"
 
-    async def make() -> list[Saved]:
+    async def make() -> list[SaveOutcome]:
         storage = await SqliteStorage.open(path, clock=ManualClock())
         saved = await filled(storage)
         saved.append(await storage.entries.save(keyless("awaiting the provider"), embed=True))
@@ -477,7 +477,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved
     order=st.permutations(sorted(REPAIRS)),
 )
 def test_all_repairs_in_any_order_fix_any_damage(
-    template: tuple[Path, list[Saved]],
+    template: tuple[Path, list[SaveOutcome]],
     acts: list[tuple[str, int]],
     orphan_chunk: bool,
     damage: list[str],

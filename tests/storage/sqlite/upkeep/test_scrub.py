@@ -11,7 +11,7 @@ import pytest
 
 from agentctx.errors import StorageCorrupt, VersionConflict
 from agentctx.storage.file.driver import open_connection
-from agentctx.storage.records import Saved
+from agentctx.storage.records import SaveOutcome
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.trust import Source
@@ -28,7 +28,7 @@ async def opened(path: Path, clock: ManualClock) -> SqliteStorage:
     return await SqliteStorage.open(path / "agentctx.db", clock=clock)
 
 
-async def save_embedded(path: Path, clock: ManualClock) -> list[Saved]:
+async def save_embedded(path: Path, clock: ManualClock) -> list[SaveOutcome]:
     storage = await opened(path, clock)
     await serving_space(storage)
     saved = [await storage.entries.save(draft(key=f"k{number}"), embed=True) for number in range(3)]
@@ -38,7 +38,9 @@ async def save_embedded(path: Path, clock: ManualClock) -> list[Saved]:
     return saved
 
 
-async def save_pending(path: Path, clock: ManualClock, **changes: Any) -> tuple[Saved, Saved, Saved]:
+async def save_pending(
+    path: Path, clock: ManualClock, **changes: Any
+) -> tuple[SaveOutcome, SaveOutcome, SaveOutcome]:
     """Save three entries whose jobs are pending."""
     storage = await opened(path, clock)
     await serving_space(storage)

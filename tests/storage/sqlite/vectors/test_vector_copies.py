@@ -12,7 +12,7 @@ import pytest
 
 from agentctx.errors import StorageFailed
 from agentctx.storage.file.driver import Connection, open_connection
-from agentctx.storage.records import Draft, Saved, Space
+from agentctx.storage.records import Draft, SaveOutcome, Space
 from agentctx.storage.search import Distances, Filter, NearestChunk, Steps
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
@@ -81,7 +81,7 @@ def copy_of(storage: SqliteStorage, space: Space) -> VectorCopy:
     return copy
 
 
-async def filled(storage: SqliteStorage, count: int = 3) -> tuple[Space, list[Saved]]:
+async def filled(storage: SqliteStorage, count: int = 3) -> tuple[Space, list[SaveOutcome]]:
     """Fill a space and load its vectors into memory."""
     space = await serving_space(storage)
     saved = [await save(storage, keyless(f"text {number}")) for number in range(count)]

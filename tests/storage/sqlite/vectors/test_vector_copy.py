@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentctx.storage.sqlite.vectors.vector_copy import (
     ROWS_PER_BLOCK,
     SPARE,
-    Scored,
+    ScoredChunks,
     ScoredRun,
     StoredVector,
     VectorCopy,
@@ -232,7 +232,9 @@ def test_an_empty_copy_finds_nothing() -> None:
 
 def test_candidates_end_where_rounding_cannot_change_the_order() -> None:
     values = np.array([0.9, 0.5, 0.89, 0.7, 0.85], np.float32)
-    scored = Scored([ScoredRun(np.arange(3), values[:3], 3), ScoredRun(np.arange(3, 5), values[3:], 2)], 0.02)
+    scored = ScoredChunks(
+        [ScoredRun(np.arange(3), values[:3], 3), ScoredRun(np.arange(3, 5), values[3:], 2)], 0.02
+    )
     assert scored.candidates(1) == [0, 2]
     assert scored.candidates(3) == [0, 2, 4]
     assert scored.candidates(9) == [0, 2, 4, 3, 1]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.records import Saved, Space
+from agentctx.storage.records import SaveOutcome, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.vectors.space_index import Measured, SpaceIndex
+from agentctx.storage.sqlite.vectors.space_index import MeasuredChunks, SpaceIndex
 from agentctx.storage.sqlite.vectors.verified_vectors import OVERHEAD_BYTES, VerifiedVectors
 from agentctx_testing.drafts import ALL, ManualClock, embed, keyless, save, serving_space, vector
 
@@ -28,7 +28,7 @@ async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
 async def filled(storage: SqliteStorage, count: int) -> tuple[Space, list[int]]:
     """Fill a space; return it and its chunks, each farther from `vector(1)`."""
     space = await serving_space(storage)
-    saved: list[Saved] = [await save(storage, keyless(f"text {number}")) for number in range(count)]
+    saved: list[SaveOutcome] = [await save(storage, keyless(f"text {number}")) for number in range(count)]
     for number, each in enumerate(saved):
         await embed(storage, each, vector(1, number))
     return space, [each.jobs[0].chunk for each in saved]
@@ -36,10 +36,10 @@ async def filled(storage: SqliteStorage, count: int) -> tuple[Space, list[int]]:
 
 async def measure(
     storage: SqliteStorage, verified: VerifiedVectors, chunks: Sequence[int]
-) -> tuple[Measured, bool]:
+) -> tuple[MeasuredChunks, bool]:
     """Return the measured distances, and whether the table was read."""
 
-    def trace(conn: Connection) -> tuple[Measured, bool]:
+    def trace(conn: Connection) -> tuple[MeasuredChunks, bool]:
         statements: list[str] = []
         conn.set_trace_callback(statements.append)
         try:

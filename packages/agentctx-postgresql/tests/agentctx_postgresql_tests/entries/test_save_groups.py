@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from agentctx.errors import StorageFailed
-from agentctx.storage.records import Change, IdempotencyKey, Saved
+from agentctx.storage.records import Change, IdempotencyKey, SaveOutcome
 from agentctx.storage.versions import WriteOptions
 from agentctx_postgresql.audit import chains
 from agentctx_postgresql.driver import Connection, Server
@@ -35,17 +35,17 @@ class Commits:
         self.may_commit = asyncio.Event()
         self.error: Exception | None = None
 
-    async def __call__(self, group: Sequence[Creation]) -> list[Saved | None]:
+    async def __call__(self, group: Sequence[Creation]) -> list[SaveOutcome | None]:
         texts = [each.draft.content for each in group]
         self.groups.append(texts)
         self.begun.put_nowait(texts)
         await self.may_commit.wait()
         if self.error is not None:
             raise self.error
-        return [Saved(id=text, version=1, change=Change.CREATED) for text in texts]
+        return [SaveOutcome(id=text, version=1, change=Change.CREATED) for text in texts]
 
 
-async def start_saves(groups: SaveGroups, count: int) -> list[asyncio.Task[Saved | None]]:
+async def start_saves(groups: SaveGroups, count: int) -> list[asyncio.Task[SaveOutcome | None]]:
     """Start `count` saves and let each run until it waits."""
     tasks = [asyncio.create_task(groups.save(creation(str(number)))) for number in range(count)]
     await asyncio.sleep(0)  # each runs up to where it waits
@@ -111,7 +111,7 @@ async def test_a_bad_save_does_not_fail_others(storage: PostgresqlStorage) -> No
         *(storage.entries.save(keyless(text), embed=True) for text in texts), return_exceptions=True
     )
     assert isinstance(answers[1], StorageFailed)
-    saved = [each for each in answers if isinstance(each, Saved)]
+    saved = [each for each in answers if isinstance(each, SaveOutcome)]
     found = [await storage.entries.get(each.id) for each in saved]
     assert [each.content for each in found if each] == [*"acdefgh"]
     assert [job.text for each in saved for job in each.jobs] == [*"acdefgh"]
@@ -137,9 +137,9 @@ async def test_a_group_whose_reply_is_lost_is_saved_once(
 ) -> None:
     await storage.spaces.open(FINGERPRINT)
     write = save_groups.write
-    written: list[Sequence[Saved | None]] = []
+    written: list[Sequence[SaveOutcome | None]] = []
 
-    async def lose_the_first_reply(conn: Connection, **kwargs: Any) -> Sequence[Saved | None]:
+    async def lose_the_first_reply(conn: Connection, **kwargs: Any) -> Sequence[SaveOutcome | None]:
         if was_committed or written:
             written.append(await write(conn, **kwargs))
         if len(written) < 2:

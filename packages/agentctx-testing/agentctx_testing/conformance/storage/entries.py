@@ -11,7 +11,7 @@ from agentctx.errors import Forgotten, KeyTaken, NotFound, VersionConflict
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.base import Storage
 from agentctx.storage.entries import MAX_PAGE_CHARS, ImportOptions
-from agentctx.storage.records import Draft, Entry, Revision, Saved
+from agentctx.storage.records import Draft, Entry, Revision, SaveOutcome
 from agentctx.wire import FileMark
 from agentctx_testing.drafts import (
     ALL,
@@ -56,7 +56,7 @@ class EntryConformance:
             *(storage.entries.revise(each.id, moved("free"), embed=True) for each in (saved, other)),
             return_exceptions=True,
         )
-        assert {type(outcome) for outcome in outcomes} == {KeyTaken, Saved}
+        assert {type(outcome) for outcome in outcomes} == {KeyTaken, SaveOutcome}
         found = await storage.entries.find("default", "knowledge", "free")
         assert found is not None
         assert found.version == 2
@@ -112,7 +112,7 @@ class EntryConformance:
         tasks = [asyncio.ensure_future(save(storage, keyless(f"text {n}"))) for n in range(20)]
         tasks[3].cancel()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert sum(isinstance(outcome, Saved) for outcome in outcomes) == 19
+        assert sum(isinstance(outcome, SaveOutcome) for outcome in outcomes) == 19
         await save(storage, draft("after"))
         await assert_sound(storage)
 

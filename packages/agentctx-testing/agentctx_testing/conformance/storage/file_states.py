@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Change
-from agentctx.storage.trust import RecordedState, RevocationUndone, Source
+from agentctx.storage.trust import RecordedState, Source, UndoneRevocation
 from agentctx.wire import FileMark
 from agentctx_testing.drafts import (
     ALL,
@@ -159,7 +159,7 @@ class FileStatesConformance:
         source = Source(path="/d/a.md")
         revoked = await files.storage.trust.revoke(source, principal=0, dry_run=False)
         assert revoked.held_before == 0
-        assert await files.storage.trust.undo_revocation(revoked.revocation or 0) == RevocationUndone(
+        assert await files.storage.trust.undo_revocation(revoked.revocation or 0) == UndoneRevocation(
             0, 1, ()
         )
         await files.settle()

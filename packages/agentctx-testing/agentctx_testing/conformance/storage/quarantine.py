@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentctx.storage.base import Storage
-from agentctx.storage.trust import RevocationUndone, Source
+from agentctx.storage.trust import Source, UndoneRevocation
 from agentctx_testing.drafts import ALL, embed, found_by_words, keyless, save, serving_space, vector
 
 BAD = Source(agent="bad")
@@ -90,7 +90,7 @@ class QuarantineConformance:
         revoked = await setup.storage.trust.revoke(BAD, principal=0, dry_run=False)
         await setup.storage.trust.settle(embed=True)
         assert revoked.revocation is not None
-        assert await setup.storage.trust.undo_revocation(revoked.revocation) == RevocationUndone(released=2)
+        assert await setup.storage.trust.undo_revocation(revoked.revocation) == UndoneRevocation(released=2)
         await setup.storage.trust.settle(embed=True)
         assert len(await found_by_words(setup.storage, "whale")) == 4
         assert await setup.storage.trust.quarantined() == 0
@@ -102,14 +102,14 @@ class QuarantineConformance:
     ) -> None:
         await setup.revoke(is_settled=is_settled)
         await setup.revoke(is_settled=is_settled)
-        assert await setup.storage.trust.undo_revocation(1) == RevocationUndone(
+        assert await setup.storage.trust.undo_revocation(1) == UndoneRevocation(
             released=0, still_quarantined=2, revocations=(2,)
         )
         await setup.storage.trust.settle(embed=True)
         assert sorted(await found_by_words(setup.storage, "whale")) == sorted(setup.visible)
         known = await setup.storage.trust.provenance(setup.revoked)
         assert {each.revocation for each in known.values()} == {2}
-        assert await setup.storage.trust.undo_revocation(2) == RevocationUndone(released=2)
+        assert await setup.storage.trust.undo_revocation(2) == UndoneRevocation(released=2)
         await setup.storage.trust.settle(embed=True)
         assert sorted(await found_by_words(setup.storage, "whale")) == sorted(setup.revoked + setup.visible)
 
@@ -120,9 +120,9 @@ class QuarantineConformance:
         await setup.revoke(is_settled=True)
         await setup.storage.trust.undo_revocation(1)
         await setup.revoke(is_settled=False)
-        assert await setup.storage.trust.undo_revocation(1) == RevocationUndone(released=0)
+        assert await setup.storage.trust.undo_revocation(1) == UndoneRevocation(released=0)
         assert await setup.storage.trust.quarantined() == 2
-        assert await setup.storage.trust.undo_revocation(2) == RevocationUndone(released=2)
+        assert await setup.storage.trust.undo_revocation(2) == UndoneRevocation(released=2)
 
     async def test_derived_entries_are_held_by_every_revocation_of_their_source(
         self,

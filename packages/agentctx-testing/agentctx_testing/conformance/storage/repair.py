@@ -9,7 +9,7 @@ import pytest
 from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import NotFound
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Saved, Space
+from agentctx.storage.records import SaveOutcome, Space
 from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import ALL, FINGERPRINT, START_MS, draft, keyless
 
@@ -76,7 +76,7 @@ async def embed_pending(storage: Storage) -> int:
     return done
 
 
-async def filled(storage: Storage) -> list[Saved]:
+async def filled(storage: Storage) -> list[SaveOutcome]:
     """Save an entry for each of `TEXTS` and embed all; the first has two chunks and a dead version."""
     await prepared_space(storage)
     await storage.entries.save(draft("an earlier text", key="first"), embed=True)
@@ -87,7 +87,7 @@ async def filled(storage: Storage) -> list[Saved]:
     return saved
 
 
-def chunk_of(saved: Saved) -> int:
+def chunk_of(saved: SaveOutcome) -> int:
     return saved.jobs[0].chunk
 
 
@@ -99,7 +99,7 @@ async def assert_healthy(storage: Storage) -> None:
     assert await storage.upkeep.check_vectors() == []
 
 
-async def assert_every_chunk_is_found(storage: Storage, saved: list[Saved]) -> None:
+async def assert_every_chunk_is_found(storage: Storage, saved: list[SaveOutcome]) -> None:
     """Check that keyword search finds every chunk, and that vector search finds it at distance 0."""
     (space, *_) = await storage.spaces.all()
     for job in (job for outcome in saved for job in outcome.jobs):
