@@ -53,7 +53,7 @@ class Health:
         Raises:
             DeadlineExceeded, StorageFailed: the database answered with an error; the verdict stays as it was.
         """
-        await self._storage.turn()
+        await self._storage.probe()
         violations = await self._storage.proofs.count_violations()
         found = await self._storage.proofs.vectors_by_space()
         mixed = wrong_models(found, running_models(self._lanes))

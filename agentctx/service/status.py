@@ -163,7 +163,7 @@ class Status:
         """Return the degraded functions, each with the reason; requests are still served."""
         reasons = {
             "embeddings": self._lane.keeper.reason if self._lane else None,
-            "words": self.storage.search.words_shortfall,
+            "words": self.storage.search.keyword_gap,
         }
         return {name: reason for name, reason in reasons.items() if reason}
 

@@ -75,7 +75,7 @@ class Storage(Protocol):
     files: FileStorage
     copying: CopyStorage
 
-    async def turn(self) -> None:
+    async def probe(self) -> None:
         """Wait until the writer has finished its current work. Raises the errors of a write."""
 
     async def stats(self) -> StorageStats: ...

@@ -99,7 +99,7 @@ class WordResults(NamedTuple):
     counts: TermCounts
 
 
-Turns: TypeAlias = dict[int, dict[int, int]]
+Neighbours: TypeAlias = dict[int, dict[int, int]]
 """The chunks around each chunk of a conversation, by offset: -2 and -1 precede it, 1 and 2 follow it."""
 
 
@@ -149,7 +149,7 @@ class ChunksWithTurns(NamedTuple):
     """
 
     texts: Mapping[int, ResolvedChunk]
-    turns: Turns
+    turns: Neighbours
     distances: Mapping[int, float]
     neighbours: Mapping[int, RankingText] = MappingProxyType({})
 
@@ -238,7 +238,7 @@ class SearchStorage(Protocol):
         """Sample up to `limit` live chunks evenly across namespaces; repeatable while nothing changes."""
 
     @property
-    def words_shortfall(self) -> str | None:
+    def keyword_gap(self) -> str | None:
         """What keyword search may miss now; None while the keyword index is complete.
 
         Updated at startup, by each census and rebuild, and by a search that finds damage.

@@ -121,7 +121,7 @@ class UpkeepStorage(Protocol):
         Returns False if readers prevented it: some deleted data can then still be read from the disk.
         """
 
-    async def wait_until_untidy(self) -> None:
+    async def wait_for_work(self) -> None:
         """Wait until `tidy` has something to do."""
 
     @property

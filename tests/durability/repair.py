@@ -86,7 +86,7 @@ async def _look(database: Path, asked: Mapping[str, str]) -> Found:
                 entries |= {found.id} if found else set()
             with suppress(AgentctxError):
                 words |= set() if await unfound(storage, {entry_id: word}) else {word}
-        return Found(frozenset(entries), frozenset(words), storage.search.words_shortfall)
+        return Found(frozenset(entries), frozenset(words), storage.search.keyword_gap)
     finally:
         await storage.close()
 

@@ -93,11 +93,11 @@ def leave_deleted_text() -> None:
     async def tidy(_: SqliteUpkeep) -> bool:
         return True
 
-    async def wait_until_untidy(_: SqliteUpkeep) -> None:
+    async def wait_for_work(_: SqliteUpkeep) -> None:
         await asyncio.Event().wait()
 
     replace(SqliteUpkeep, "tidy", tidy)
-    replace(SqliteUpkeep, "wait_until_untidy", wait_until_untidy)
+    replace(SqliteUpkeep, "wait_for_work", wait_for_work)
 
 
 def hang_the_provider() -> None:

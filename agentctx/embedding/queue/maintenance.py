@@ -30,7 +30,7 @@ class ExpiringStore(Protocol):
 class TidiedStore(Protocol):
     """A store that keeps deleted text in its files until it is tidied. See `Storage`."""
 
-    async def wait_until_untidy(self) -> None: ...
+    async def wait_for_work(self) -> None: ...
     async def tidy(self) -> bool: ...
 
 
@@ -96,7 +96,7 @@ async def keep_tidy(
     Blocking readers are waited for without limit, which is logged beyond `PROMISED_S`.
     """
     while True:
-        await storage.wait_until_untidy()
+        await storage.wait_for_work()
         waited_s, problem = 0.0, ""
         while True:
             pause_s = GATHERED_S if waited_s < PROMISED_S else PROMISED_S

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.cues import cues_for
 from agentctx.service.rag.fuse import nearness, with_score, word_shares
-from agentctx.storage.search import RankingText, ResolvedChunk, Turns
+from agentctx.storage.search import Neighbours, RankingText, ResolvedChunk
 
 Values: TypeAlias = npt.NDArray[np.float64]
 """A value, or a row of values, for each turn of a pool."""
@@ -67,7 +67,7 @@ def rank(
     question: str,
     candidates: Sequence[Candidate],
     texts: Mapping[int, RankingText],
-    turns: Turns,
+    turns: Neighbours,
     found: Mapping[int, frozenset[str]],
     *,
     rarity: Mapping[str, float],
@@ -99,7 +99,7 @@ def rank(
 
 def with_neighbours(
     candidates: Sequence[Candidate],
-    turns: Turns,
+    turns: Neighbours,
     texts: Mapping[int, RankingText],
     distances: Mapping[int, float],
 ) -> list[Candidate]:
@@ -118,7 +118,7 @@ def with_neighbours(
     ]
 
 
-def _neighbour_positions(turns: Turns, positions: Mapping[int, int]) -> dict[int, dict[int, int]]:
+def _neighbour_positions(turns: Neighbours, positions: Mapping[int, int]) -> dict[int, dict[int, int]]:
     """Return the positions of each turn's neighbours, also for turns that were found only as neighbours."""
     rows: dict[int, dict[int, int]] = {}
     for chunk, row in turns.items():

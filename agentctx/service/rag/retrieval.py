@@ -128,7 +128,7 @@ class Retrieval:
     async def _readable(
         self, words: asyncio.Future[SearchInput], question: Question, pool: int
     ) -> SearchInput:
-        """Return the keyword hits; none if the index is damaged, which `words_shortfall` reports."""
+        """Return the keyword hits; none if the index is damaged, which `keyword_gap` reports."""
         try:
             return await words
         except StorageCorrupt as error:

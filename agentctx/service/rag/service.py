@@ -198,7 +198,7 @@ class RAGService:
         answering: Measurement,
     ) -> Answer:
         """Return the texts of the chosen; say why some may be missing: no vectors, or an incomplete index."""
-        reasons = (ranking.degraded, self._search.words_shortfall)
+        reasons = (ranking.degraded, self._search.keyword_gap)
         degraded = "; ".join(reason for reason in reasons if reason) or None
         if degraded is not None:
             answering.ended(degradation(degraded))

@@ -39,7 +39,7 @@ class Readers:
         self._size = len(threads)
         self._threads = set(threads)
         self._free = list(threads)
-        self._turn = asyncio.Semaphore(self._size)
+        self._permits = asyncio.Semaphore(self._size)
         self._closed = asyncio.Event()
         self._reads: set[_RunningRead] = set()
 
@@ -81,19 +81,19 @@ class Readers:
             StorageClosed: after `close`.
             Exception: raised by the function.
         """
-        await self._take_turn(wait_s)
+        await self._take_permit(wait_s)
         try:
             return await self._run_on_free(fn, timeout_s)
         finally:
-            self._turn.release()
+            self._permits.release()
 
-    async def _take_turn(self, wait_s: float) -> None:
-        if not self._turn.locked():
-            await self._turn.acquire()  # at once
+    async def _take_permit(self, wait_s: float) -> None:
+        if not self._permits.locked():
+            await self._permits.acquire()  # at once
             return
         try:
             async with asyncio.timeout(wait_s):
-                await self._turn.acquire()
+                await self._permits.acquire()
         except TimeoutError as error:
             raise _deadline_error(wait_s) from error
 
@@ -130,13 +130,13 @@ class Readers:
         Raises:
             StorageFailed: running reads did not end within `patience_s`. Nothing was closed.
         """
-        turns: list[asyncio.Semaphore] = []
+        taken: list[asyncio.Semaphore] = []
         try:
-            if not await self._take_all(turns, patience_s):
+            if not await self._take_all(taken, patience_s):
                 if insists:
                     reason = "the disk has failed, and the database is being reopened"
                     await self._end_reads(list(self._reads), reason)
-                if not (insists and await self._take_all(turns, END_PATIENCE_S)):
+                if not (insists and await self._take_all(taken, END_PATIENCE_S)):
                     raise StorageFailed("The database is being read and cannot be closed.")
             try:
                 await self._close_threads()
@@ -144,17 +144,17 @@ class Readers:
             finally:
                 await self._reopen()
         finally:
-            for turn in turns:
-                turn.release()
+            for permits in taken:
+                permits.release()
 
-    async def _take_all(self, turns: list[asyncio.Semaphore], patience_s: float) -> bool:
-        """Take all turns that are not in `turns` yet; return False if some did not come in time."""
+    async def _take_all(self, taken: list[asyncio.Semaphore], patience_s: float) -> bool:
+        """Take all permits that are not in `taken` yet; return False if some did not come in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                while len(turns) < self._size:
-                    await self._turn.acquire()
-                    turns.append(self._turn)
-        return len(turns) == self._size
+                while len(taken) < self._size:
+                    await self._permits.acquire()
+                    taken.append(self._permits)
+        return len(taken) == self._size
 
     async def interrupt_long(self) -> None:
         """End the reads that last longer than `READ_TIMEOUT_S`, because meanwhile the WAL only grows."""

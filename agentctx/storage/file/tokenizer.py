@@ -87,5 +87,5 @@ class Tokenizer:
 
 
 def _each_stemmed(words: Mapping[int, Sequence[str]], stems: Mapping[str, str]) -> dict[int, list[str]]:
-    """Raise KeyError if a word is missing: a test before would take as long as the look-ups."""
+    """Raise KeyError if a word is missing: checking first would cost as much."""
     return {place: list(map(stems.__getitem__, each)) for place, each in words.items()}

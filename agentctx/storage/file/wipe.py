@@ -26,23 +26,23 @@ _LOCK_BYTES: Final = 512
 _MAX_PAGES: Final = 0x02000000
 """From this size on, a page number may begin like a b-tree page."""
 _PAGES_A_READ: Final = 1_024
-PAGES_PER_TURN: Final = 16_384
-"""Pages per turn: 64 MiB with pages of 4 KiB, which take about a tenth of a second."""
+PAGES_PER_STEP: Final = 16_384
+"""Pages per step: 64 MiB with pages of 4 KiB, which take about a tenth of a second."""
 _HEADER: Final = struct.Struct(">BHHH")
 
 
 @dataclass(frozen=True, slots=True)
 class WipeResult:
-    """The result of a turn: how many leftovers were wiped, and the next page; None at the end."""
+    """The result of a step: how many leftovers were wiped, and the next page; None at the end."""
 
     leftovers: int
     next_page: int | None
 
 
-def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_PER_TURN) -> WipeResult:
+def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_PER_STEP) -> WipeResult:
     """Overwrite with zeros the remains of rows in unused parts of `pages` pages, starting with page `first`.
 
-    Blocks while it reads them. Other work may happen between turns: rows deleted before the first turn leave
+    Blocks while it reads them. Other work may happen between steps: rows deleted before the first step leave
     no new copies. A crash in between loses nothing, because no byte that SQLite uses is written.
 
     Raises:

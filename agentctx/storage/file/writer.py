@@ -124,7 +124,7 @@ class Writer:
             self._inspect_errors(error)
             raise
 
-    async def turn(self) -> None:
+    async def probe(self) -> None:
         """Wait until the connection's thread has finished its present work; writes nothing.
 
         Raises:

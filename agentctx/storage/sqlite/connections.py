@@ -41,7 +41,7 @@ class SqliteConnections:
         self.faults = Faults()
         """Rows and vectors that did not match their checksum."""
         self.copies = VectorCopies(readers, memory_mb * MEBIBYTE, self.faults)
-        self.words_shortfall: str | None = None
+        self.keyword_gap: str | None = None
 
     def read(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         """Run the function in a reader."""

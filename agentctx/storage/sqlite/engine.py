@@ -147,7 +147,7 @@ class SqliteStorage(Storage):
         await asyncio.to_thread(salvage.discard_partial_repairs, path)
         if reserve_bytes:  # on a full disk SQLite could not even open the database
             await asyncio.to_thread(Reserve(path.parent, reserve_bytes).give_up_if_full)
-        async with _wal_kept(path):
+        async with _without_checkpoint(path):
             schema = await asyncio.to_thread(migrate.migrate_database, path, clock=clock)
             if schema.backup:
                 before, backup = schema.before.version, str(schema.backup)
@@ -166,9 +166,9 @@ class SqliteStorage(Storage):
         await storage.upkeep.inspect_words()
         return storage
 
-    async def turn(self) -> None:
+    async def probe(self) -> None:
         """Wait until the writer has finished its present work. Raises like a write."""
-        await self.db.writer.turn()
+        await self.db.writer.probe()
 
     async def close(self) -> None:
         """Finish accepted work, then close every connection. Idempotent."""
@@ -196,10 +196,8 @@ class SqliteStorage(Storage):
 
 
 @contextlib.asynccontextmanager
-async def _wal_kept(path: Path) -> AsyncIterator[None]:
-    """Keep a connection open, so that closing the others during the start neither moves the whole WAL into
-    the database nor makes the next one read a WAL left by a crash again.
-    """
+async def _without_checkpoint(path: Path) -> AsyncIterator[None]:
+    """Hold a reader open so that SQLite does not checkpoint while starting."""
     if not await asyncio.to_thread(path.exists):
         yield
         return

@@ -169,7 +169,7 @@ class PostgresqlStorage(Storage):
             raise
         return storage
 
-    async def turn(self) -> None:
+    async def probe(self) -> None:
         """Wait until a connection for writing is free. Raises like a write."""
         await self.db.write(lambda conn: conn.fetchval("SELECT 1"))
 

@@ -109,7 +109,7 @@ class ScriptedTidying:
         self.pauses: list[float] = []
         self.asked = 0
 
-    async def wait_until_untidy(self) -> None:
+    async def wait_for_work(self) -> None:
         self.asked += 1
         if not self.plan:
             raise asyncio.CancelledError

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.ranking import Pool, rank, ranking_text, scores, with_neighbours, words_of
-from agentctx.storage.search import RankingText, ResolvedChunk, Turns
+from agentctx.storage.search import Neighbours, RankingText, ResolvedChunk
 from tests.service.rag.test_select import entry
 
 TEXTS = {
@@ -32,7 +32,7 @@ def ranked(
     return rank(question, candidates, said, _turns(turns), found, rarity=RARITY, dense_weight=0.5)
 
 
-def _turns(turns: Mapping[int, Mapping[int, int]]) -> Turns:
+def _turns(turns: Mapping[int, Mapping[int, int]]) -> Neighbours:
     return {chunk: dict(row) for chunk, row in turns.items()}
 
 

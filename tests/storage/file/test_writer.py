@@ -494,7 +494,7 @@ async def test_callers_are_answered_before_the_state_of_the_wal_is_read(
     def wait_for_answer(_: Connection) -> None:
         assert is_answered.wait(10)
 
-    await writer.turn()  # the commit of the fixture has read the state
+    await writer.probe()  # the commit of the fixture has read the state
     monkeypatch.setattr("agentctx.storage.file.writer.readable_wal_state", wait_for_answer)
     try:
         async with asyncio.timeout(5):

@@ -59,7 +59,7 @@ _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.
       AND shown.id = (SELECT id FROM chunks WHERE entry = entries.seq AND ordinal = 0)"""
 """The cues among the hits, each with the first chunk of its entry's text.
 
-Looked up by id, that chunk is read from its row: a damaged index would name another."""
+Looked up by id, that chunk is read from its row: a damaged index could return the wrong row."""
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
@@ -148,13 +148,13 @@ def _resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
     for chunk, *piece, digest, attributes, first in conn.execute(_CUES, (json.dumps(cues),)):
         texts = ChunkTexts("", stored_cues(attributes), "", "", "")
         shown[chunk] = first if texts.is_sound(Piece(*piece), digest) else None
-    led = []
+    resolved = []
     for hit in hits:
         if not hit.cue:
-            led.append(hit)
+            resolved.append(hit)
         elif (text := shown.get(hit.chunk)) is not None:
-            led.append(hit._replace(chunk=text, cue=hit.chunk))
-    return led
+            resolved.append(hit._replace(chunk=text, cue=hit.chunk))
+    return resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,8 +353,8 @@ def resolve_with_turns(
     `measure` returns the distances of chunks.
     """
     texts = resolve(conn, chunks, wanted, now=now, faults=faults)
-    around, said = turns.around(conn, chunks, wanted, now=now)
-    beside = {chunk: said[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
+    around, others = turns.around(conn, chunks, wanted, now=now)
+    beside = {chunk: others[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
     distances = {} if measure is None or query is None else measure(query, list(beside))
     return ChunksWithTurns(texts, around, distances, beside)
 

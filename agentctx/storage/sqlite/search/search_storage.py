@@ -80,7 +80,7 @@ class SqliteSearch(SqlitePart):
                 statistics=self._statistics,
             )
         except StorageCorrupt:
-            self.db.words_shortfall = UNREADABLE
+            self.db.keyword_gap = UNREADABLE
             raise
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
@@ -130,5 +130,5 @@ class SqliteSearch(SqlitePart):
     sample_chunks = reads(search.sample)
 
     @property
-    def words_shortfall(self) -> str | None:
-        return self.db.words_shortfall
+    def keyword_gap(self) -> str | None:
+        return self.db.keyword_gap

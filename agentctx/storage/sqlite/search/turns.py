@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agentctx.storage.chunk_texts import stored_cues
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.search import Filter, RankingText, Turns
+from agentctx.storage.search import Filter, Neighbours, RankingText
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.sqlite.search.filters import Condition
 
@@ -30,7 +30,7 @@ _ROWS = """SELECT chunks.id, here.seq, {before}, {after}
 
 # The pieces of a text have the first ordinals, its cues those after them.
 # Each text takes a call to decode it, so what most rows lack is NULL.
-_SAID = """SELECT e.seq, chunks.id, chunks.start_at, chunks.end_at, e.id, e.content, nullif(e.agent, ''),
+_TEXTS = """SELECT e.seq, chunks.id, chunks.start_at, chunks.end_at, e.id, e.content, nullif(e.agent, ''),
       nullif(e.labels, ''), CASE WHEN instr(e.attributes, '"cues":') THEN e.attributes END
     FROM json_each(?) wanted CROSS JOIN chunks ON chunks.entry = wanted.value AND chunks.ordinal = 0
     CROSS JOIN entries e ON e.seq = wanted.value
@@ -51,17 +51,17 @@ class _Row(NamedTuple):
 
 def around(
     conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
-) -> tuple[Turns, dict[int, RankingText]]:
+) -> tuple[Neighbours, dict[int, RankingText]]:
     """Return the chunks beside those in a conversation that the filter allows, and what each chunk says.
 
     An entry of several chunks is not a turn, because it says enough by itself.
     """
     rows = _rows(conn, chunks, filters.entry_condition(wanted, now=now))
-    said = _said(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
-    turns = {seq: chunk for seq, (chunk, _) in said.items()}
+    texts = _texts(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
+    turns = {seq: chunk for seq, (chunk, _) in texts.items()}
     beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
     # One or two entries of a session are notes, not a conversation.
-    return {chunk: others for chunk, others in beside.items() if len(others) > 1}, dict(said.values())
+    return {chunk: others for chunk, others in beside.items() if len(others) > 1}, dict(texts.values())
 
 
 def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
@@ -87,9 +87,9 @@ def _numbers(joined: str | None) -> list[int]:
     return list(map(int, joined.split(","))) if joined else []
 
 
-def _said(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, RankingText]]:
+def _texts(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, RankingText]]:
     """Return the chunk and its text for entries that have exactly one."""
-    rows = conn.execute(_SAID, (json.dumps(list(entries)),))
+    rows = conn.execute(_TEXTS, (json.dumps(list(entries)),))
     return {
         seq: (
             chunk,

@@ -137,9 +137,9 @@ class Tidier:
                 await self._writer.run(replace, uses_reserve=True)
 
     async def _wipe(self) -> None:
-        """Wipe in turns, between which other work continues, because a large file takes long."""
+        """Wipe in steps, between which other work continues, because a large file takes long."""
         page: int | None = 1
         async with self._wiping:
             while page is not None:
-                turn = partial(wipe_gaps, first=page)
-                page = (await self._writer.while_closed(turn, patience_ms=PATIENCE_MS)).next_page
+                step = partial(wipe_gaps, first=page)
+                page = (await self._writer.while_closed(step, patience_ms=PATIENCE_MS)).next_page

@@ -125,9 +125,9 @@ class SqliteUpkeep(SqlitePart):
     async def inspect_words(self) -> None:
         """Determine what keyword search misses."""
         try:
-            self.db.words_shortfall = word_rebuild.shortfall(await self.db.readers.run(word_rebuild.count))
+            self.db.keyword_gap = word_rebuild.shortfall(await self.db.readers.run(word_rebuild.count))
         except StorageFailed:
-            self.db.words_shortfall = word_rebuild.UNREADABLE
+            self.db.keyword_gap = word_rebuild.UNREADABLE
 
     async def rebuild_vectors(self, space: int) -> int:
         return await self.db.remove(repair.recreate_vectors, space_id=space, now=self.db.clock())
@@ -152,5 +152,5 @@ class SqliteUpkeep(SqlitePart):
             await asyncio.sleep(_RETRY_S)
         return self.remains
 
-    async def wait_until_untidy(self) -> None:
+    async def wait_for_work(self) -> None:
         await self.db.tidying.due()

@@ -76,7 +76,7 @@ async def save(
     Needs the shared lock on the spaces, and for a draft with a key the locks of `locks.begin_with_key`.
     """
     now, key = options.now, options.idempotency_key
-    row = await conn.fetchrow(_PRESENT, *_place(draft), *_names(key))
+    row = await conn.fetchrow(_PRESENT, *_key_of(draft), *_key_parameters(key))
     if key and row["earlier_digest"] is not None:
         return await _earlier_answer(conn, key, row)
     found = None if row["seq"] is None else (row["seq"], verified(row))
@@ -325,9 +325,9 @@ async def _earlier_answer(conn: Connection, key: IdempotencyKey, row: Any) -> Sa
     return await _saved(conn, entry_id, row["earlier_version"], change, (), pending=bool(pending))
 
 
-def _place(draft: Draft) -> tuple[str, str, str | None]:
+def _key_of(draft: Draft) -> tuple[str, str, str | None]:
     return draft.namespace, draft.collection, draft.key
 
 
-def _names(key: IdempotencyKey | None) -> tuple[int | None, str | None]:
+def _key_parameters(key: IdempotencyKey | None) -> tuple[int | None, str | None]:
     return (None, None) if key is None else (key.principal, key.key)

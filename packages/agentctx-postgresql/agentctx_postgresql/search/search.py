@@ -16,11 +16,11 @@ from agentctx.storage.search import (
     Filter,
     Nearest,
     NearestChunk,
+    Neighbours,
     ResolvedChunk,
     SampledChunk,
     Steps,
     Texts,
-    Turns,
     WithTurns,
     WordResults,
 )
@@ -170,7 +170,7 @@ class _TurnRow(NamedTuple):
     after: list[int | None]
 
 
-async def _turns_around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
+async def _turns_around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Neighbours:
     """Return the chunks next to those in a conversation that are within the filter.
 
     An entry with several chunks provides its own context, so it does not count as a turn.
@@ -267,6 +267,6 @@ class PostgresqlSearch(PostgresqlPart):
     sample_chunks = queries(sample)
 
     @property
-    def words_shortfall(self) -> str | None:
+    def keyword_gap(self) -> str | None:
         """Always None, because words are rows of a table and change together with their chunk."""
         return None

@@ -113,7 +113,7 @@ class PostgresqlUpkeep(PostgresqlPart):
             await tidying.rewrite(self.db)
         return tidying.BEYOND_REACH
 
-    async def wait_until_untidy(self) -> None:
+    async def wait_for_work(self) -> None:
         await self.db.erasures.is_due.wait()
 
     def _note_removed(self, _: int) -> None:

@@ -190,17 +190,17 @@ async def test_an_interrupted_rebuild_loses_no_word_and_resumes(
     monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
     await _interrupt_a_rebuild(storage)
     await assert_every_chunk_is_found(storage, saved)
-    assert "is being rebuilt" in (storage.search.words_shortfall or "")
+    assert "is being rebuilt" in (storage.search.keyword_gap or "")
     await storage.close()
 
     reopened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=ManualClock())
     try:
-        assert "is being rebuilt" in (reopened.search.words_shortfall or "")
+        assert "is being rebuilt" in (reopened.search.keyword_gap or "")
         await reopened.entries.delete(saved[1].id)
         saved[2] = await reopened.entries.save(keyless("said after the restart"), embed=True)
         assert await reopened.upkeep.resume_words() == 6
         assert await reopened.upkeep.resume_words() is None
-        assert reopened.search.words_shortfall is None
+        assert reopened.search.keyword_gap is None
         await embed_pending(reopened)
         await assert_healthy(reopened)
         await assert_every_chunk_is_found(reopened, [saved[0], *saved[2:]])
@@ -235,10 +235,10 @@ async def test_missing_words_are_reported_until_they_are_rebuilt(
     saved = await filled(storage)
     saboteur.remove_words(saved[1].jobs[0].chunk)
     await storage.upkeep.census()
-    before = storage.search.words_shortfall
+    before = storage.search.keyword_gap
     assert before == "words: keyword search misses 1 of 6 chunks, run `agentctx doctor --fix`"
     await storage.upkeep.rebuild_words()
-    assert storage.search.words_shortfall != before
+    assert storage.search.keyword_gap != before
     await assert_healthy(storage)
 
 

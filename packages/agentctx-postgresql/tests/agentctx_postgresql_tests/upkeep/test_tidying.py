@@ -60,7 +60,7 @@ async def test_a_forgotten_word_and_key_leave_the_indexes_and_statistics(
         relations_containing, server, database, WORD
     )
     await storage.entries.delete(saved.id)
-    await asyncio.wait_for(storage.upkeep.wait_until_untidy(), 30)
+    await asyncio.wait_for(storage.upkeep.wait_for_work(), 30)
     await tidy_completely(storage)
     assert "chunk_words_terms" not in await asyncio.to_thread(relations_containing, server, database, WORD)
     assert "entries_live_key" not in await asyncio.to_thread(relations_containing, server, database, KEY)
@@ -141,7 +141,7 @@ async def test_a_rewrite_blocked_by_older_transactions_says_so_and_tidying_stays
     )
     with pytest.raises(DeadlineExceeded, match="Another daemon"):
         await storage.upkeep.rewrite()
-    await asyncio.wait_for(storage.upkeep.wait_until_untidy(), 30)
+    await asyncio.wait_for(storage.upkeep.wait_for_work(), 30)
 
 
 async def test_an_index_left_by_a_killed_reindex_is_dropped(
