@@ -185,8 +185,8 @@ async def _recall(database: Path, provider: EmbeddingProvider, vectors: Vectors)
     storage = await SqliteStorage.open(database)
     try:
         (space,) = [each for each in await storage.spaces.all() if each.state is SpaceState.ACTIVE]
-        storage.db.copies.refresh_soon(space.id)
-        await storage.db.copies.refreshed()
+        storage.db.caches.refresh_soon(space.id)
+        await storage.db.caches.refreshed()
         numbers = np.arange(len(vectors))
         mine = vectors[numbers % ONE_IN != 0]
         texts, found = TextSource(seed=10), 0

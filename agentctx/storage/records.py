@@ -299,7 +299,7 @@ class StorageStats:
     chunks: int = 0
     vectors: int = 0
     vector_memory_bytes: int = 0
-    """Memory used by the vector copies that are searched."""
+    """Memory used by the vector caches that are searched."""
     bytes: int = 0
     wal_bytes: int = 0
     commits: int = 0

@@ -14,7 +14,7 @@ from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
 from agentctx.storage.file.writer import Writer
 from agentctx.storage.offline import MEBIBYTE
 from agentctx.storage.sqlite.upkeep.tidying import Tidier
-from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB, VectorCopies
+from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB, VectorCaches
 from agentctx.times import Clock
 
 P = ParamSpec("P")
@@ -40,7 +40,7 @@ class SqliteConnections:
         self.tidying = Tidier(writer, readers)
         self.faults = Faults()
         """Rows and vectors that did not match their checksum."""
-        self.copies = VectorCopies(readers, memory_mb * MEBIBYTE, self.faults)
+        self.caches = VectorCaches(readers, memory_mb * MEBIBYTE, self.faults)
         self.keyword_gap: str | None = None
 
     def read(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:

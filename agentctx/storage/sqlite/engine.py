@@ -42,7 +42,7 @@ from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.slots import SqliteSlots
 from agentctx.storage.sqlite.vectors.space_storage import SqliteSpaces
-from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB
+from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB
 from agentctx.storage.upkeep import DamagedRows
 from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
@@ -172,7 +172,7 @@ class SqliteStorage(Storage):
 
     async def close(self) -> None:
         """Finish accepted work, then close every connection. Idempotent."""
-        await self.db.copies.close()
+        await self.db.caches.close()
         await self.db.readers.close()
         await self.db.writer.close()
 
@@ -184,7 +184,7 @@ class SqliteStorage(Storage):
             entries=counts,
             chunks=chunks,
             vectors=vectors,
-            vector_memory_bytes=self.db.copies.bytes,
+            vector_memory_bytes=self.db.caches.bytes,
             bytes=size_of(self.db.path),
             wal_bytes=size_of(self.db.path.with_name(self.db.path.name + "-wal")),
             commits=self.db.writer.commits,

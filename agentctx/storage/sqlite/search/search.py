@@ -36,8 +36,8 @@ from agentctx.storage.sqlite.search import filters, keyword_search, turns
 from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, MeasuredChunks, SpaceIndex
-from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
-from agentctx.storage.sqlite.vectors.vector_copy import ScoredChunks
+from agentctx.storage.sqlite.vectors.vector_cache import ScoredChunks
+from agentctx.storage.sqlite.vectors.vector_caches import VectorCaches
 from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
 from agentctx.storage.vectors import Vectors
 
@@ -127,7 +127,7 @@ def by_vector(
     *,
     now: int,
     faults: Faults,
-    copies: VectorCopies,
+    caches: VectorCaches,
     verified: VerifiedVectors,
 ) -> list[NearestChunk]:
     """Return the nearest hits. Filters that the index cannot apply are first resolved to ids.
@@ -135,7 +135,7 @@ def by_vector(
     Hits with a damaged vector are left out.
     """
     narrowing = narrow(conn, wanted, now=now)
-    search = _VectorSearch(conn, SpaceIndex(space), query, wanted, narrowing, faults, copies, verified)
+    search = _VectorSearch(conn, SpaceIndex(space), query, wanted, narrowing, faults, caches, verified)
     return _best_per_chunk(lambda count: _resolve_cues(conn, search.nearest(count)), limit)
 
 
@@ -167,7 +167,7 @@ class _VectorSearch:
     wanted: Filter
     narrowing: NarrowedFilter
     faults: Faults
-    copies: VectorCopies
+    caches: VectorCaches
     verified: VerifiedVectors
 
     def nearest(self, limit: int) -> list[NearestChunk]:
@@ -175,10 +175,10 @@ class _VectorSearch:
         among = self.narrowing.among
         if among is not None and len(among) <= FEW_CHUNKS:
             return self._measured(among).nearest(limit)
-        copy = self.copies.of(self.conn, self.index.space)
-        if copy is None:
+        cache = self.caches.of(self.conn, self.index.space)
+        if cache is None:
             return self._in_table(limit)
-        scored = copy.score(
+        scored = cache.score(
             self.query,
             namespace=self.wanted.namespace,
             collections=self.wanted.collections,
@@ -236,15 +236,15 @@ def rounded_distances(
     chunks: Sequence[int],
     *,
     faults: Faults,
-    copies: VectorCopies,
+    caches: VectorCaches,
     verified: VerifiedVectors,
 ) -> dict[int, float]:
-    """Return the distances of the chunks that have a vector, from the copy in memory as far as it has them.
+    """Return the distances of the chunks that have a vector, from the cache in memory as far as it has them.
 
     For ranking, where their last digits do not matter: reading a vector takes 15 µs.
     """
-    copy = copies.of(conn, space)
-    rounded = copy.distances(query, chunks) if copy is not None else {}
+    cache = caches.of(conn, space)
+    rounded = cache.distances(query, chunks) if cache is not None else {}
     rest = [chunk for chunk in chunks if chunk not in rounded]
     return rounded | distances(conn, query, rest, faults=faults, verified=verified)
 

@@ -24,7 +24,7 @@ from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, r
 from agentctx.storage.sqlite.search import search
 from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
-from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
+from agentctx.storage.sqlite.vectors.vector_caches import VectorCaches
 from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
 from agentctx.storage.vectors import Vectors
 
@@ -38,7 +38,7 @@ def follow(
     *,
     now: int,
     faults: Faults,
-    copies: VectorCopies,
+    caches: VectorCaches,
     verified: VerifiedVectors | None,
 ) -> T:
     """Return the result of the steps. `verified` measures the vectors of the space."""
@@ -46,10 +46,10 @@ def follow(
     measure = None
     if space is not None and verified is not None:
         measure = reads[Distances] = partial(
-            search.rounded_distances, conn, space, faults=faults, copies=copies, verified=verified
+            search.rounded_distances, conn, space, faults=faults, caches=caches, verified=verified
         )
         reads[Nearest] = partial(
-            search.by_vector, conn, space, now=now, faults=faults, copies=copies, verified=verified
+            search.by_vector, conn, space, now=now, faults=faults, caches=caches, verified=verified
         )
     reads[WithTurns] = partial(search.resolve_with_turns, conn, measure=measure, now=now, faults=faults)
     steps, answer = begin(), None
@@ -92,10 +92,10 @@ class SqliteSearch(SqlitePart):
             limit=limit,
             now=self.db.clock(),
             faults=self.db.faults,
-            copies=self.db.copies,
-            verified=self.db.copies.verified(space),
+            caches=self.db.caches,
+            verified=self.db.caches.verified(space),
         )
-        self.db.copies.refresh_soon(space)
+        self.db.caches.refresh_soon(space)
         return hits
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
@@ -104,7 +104,7 @@ class SqliteSearch(SqlitePart):
             query=query,
             chunks=chunks,
             faults=self.db.faults,
-            verified=self.db.copies.verified(space),
+            verified=self.db.caches.verified(space),
         )
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
@@ -119,11 +119,11 @@ class SqliteSearch(SqlitePart):
             space=space,
             now=self.db.clock(),
             faults=self.db.faults,
-            copies=self.db.copies,
-            verified=None if space is None else self.db.copies.verified(space),
+            caches=self.db.caches,
+            verified=None if space is None else self.db.caches.verified(space),
         )
         if space is not None:
-            self.db.copies.refresh_soon(space)
+            self.db.caches.refresh_soon(space)
         return result
 
     count_entries = reads(search.count_entries)

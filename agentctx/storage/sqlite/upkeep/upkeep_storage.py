@@ -134,7 +134,7 @@ class SqliteUpkeep(SqlitePart):
 
     async def tidy(self) -> bool:
         async with self._tidying:
-            await self.db.copies.forget_retired()
+            await self.db.caches.forget_retired()
             return await self.db.tidying.tidy()
 
     @property

@@ -18,7 +18,7 @@ from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.vectors import vec0_shadow
-from agentctx.storage.sqlite.vectors.vector_copy import Numbers, StoredVector
+from agentctx.storage.sqlite.vectors.vector_cache import Numbers, StoredVector
 from agentctx.storage.vectors import Vectors
 
 _STRAYS: Final = """

@@ -105,7 +105,7 @@ async def test_without_memory_nothing_is_cached(storage: SqliteStorage) -> None:
 async def test_deleted_vectors_leave_the_memory(storage: SqliteStorage) -> None:
     space, chunks = await filled(storage, 1)
     await storage.search.distances(space.id, vector(1), chunks)
-    assert not (await measure(storage, storage.db.copies.verified(space.id), chunks))[1]
-    await storage.db.copies.forget_retired()
-    assert (await measure(storage, storage.db.copies.verified(space.id), chunks))[1]
+    assert not (await measure(storage, storage.db.caches.verified(space.id), chunks))[1]
+    await storage.db.caches.forget_retired()
+    assert (await measure(storage, storage.db.caches.verified(space.id), chunks))[1]
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, 5)) == 1

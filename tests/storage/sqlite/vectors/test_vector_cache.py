@@ -1,4 +1,4 @@
-"""What a copy of vectors finds, compared with a full scan."""
+"""What a cache of vectors finds, compared with a full scan."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.storage.sqlite.vectors.vector_copy import (
+from agentctx.storage.sqlite.vectors.vector_cache import (
     ROWS_PER_BLOCK,
     SPARE,
     ScoredChunks,
     ScoredRun,
     StoredVector,
-    VectorCopy,
+    VectorCache,
     rounded,
     similarities,
 )
@@ -41,14 +41,14 @@ def stored(vectors: Vectors, places: Sequence[tuple[str, str, str]] | None = Non
     ]
 
 
-def copy_of(rows: Sequence[StoredVector], dimension: int = DIMENSION) -> VectorCopy:
-    copy = VectorCopy(dimension)
-    copy.put(rows, max((row.seq for row in rows), default=0))
-    return copy
+def cache_of(rows: Sequence[StoredVector], dimension: int = DIMENSION) -> VectorCache:
+    cache = VectorCache(dimension)
+    cache.put(rows, max((row.seq for row in rows), default=0))
+    return cache
 
 
-def candidates_in(copy: VectorCopy, limit: int, namespace: str = "a", seed: int = 0) -> list[int]:
-    return copy.score(random_vectors(1, copy.dimension, seed)[0], namespace=namespace).candidates(limit)
+def candidates_in(cache: VectorCache, limit: int, namespace: str = "a", seed: int = 0) -> list[int]:
+    return cache.score(random_vectors(1, cache.dimension, seed)[0], namespace=namespace).candidates(limit)
 
 
 @given(st.lists(PLACES, max_size=60), st.integers(0, 2**32 - 1), st.integers(1, 70), st.data())
@@ -71,7 +71,7 @@ def test_the_nearest_matches_are_among_the_candidates(
         and (among is None or row.chunk in among)
         and row.chunk not in excluded
     ]
-    scored = copy_of(rows).score(
+    scored = cache_of(rows).score(
         query,
         namespace="a",
         collections=collections,
@@ -93,11 +93,11 @@ def test_none_of_the_nearest_of_ten_thousand_is_missed(dimension: int, kind: str
     if kind == "clustered":
         vectors = vectors[np.arange(10_000) % 100] + 0.4 * vectors
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    copy = copy_of(stored(vectors), dimension)
+    cache = cache_of(stored(vectors), dimension)
     missed = 0
     for query in random_vectors(40, dimension, seed=6):
         nearest = np.argsort(-(vectors @ query))[:40] + 101
-        missed += len(set(nearest.tolist()) - set(copy.score(query, namespace="a").candidates(40)))
+        missed += len(set(nearest.tolist()) - set(cache.score(query, namespace="a").candidates(40)))
     assert missed == 0
 
 
@@ -106,18 +106,18 @@ def test_dense_and_sparse_matches_are_both_found(every: int) -> None:
     """Dense matches are scanned together with what lies between them; sparse ones are gathered."""
     vectors = random_vectors(20_000, DIMENSION, seed=4)
     places = [("a" if number % every == 0 else "b", "b", "") for number in range(20_000)]
-    copy = copy_of(stored(vectors, places))
+    cache = cache_of(stored(vectors, places))
     query = random_vectors(1, DIMENSION, seed=9)[0]
     mine = np.arange(0, 20_000, every)
     nearest = mine[np.argsort(-(vectors[mine] @ query))[:10]] + 101
-    candidates = copy.score(query, namespace="a").candidates(10)
+    candidates = cache.score(query, namespace="a").candidates(10)
     assert set(nearest.tolist()) <= set(candidates)
     assert all((chunk - 101) % every == 0 for chunk in candidates)
 
 
 def test_rows_in_several_blocks_are_all_found() -> None:
     rows = stored(random_vectors(2 * ROWS_PER_BLOCK + 7, 2, seed=1))
-    scored = copy_of(rows, 2).score(np.array([1, 0], np.float32), namespace="a")
+    scored = cache_of(rows, 2).score(np.array([1, 0], np.float32), namespace="a")
     assert sorted(scored.candidates(len(rows))) == [row.chunk for row in rows]
 
 
@@ -137,10 +137,10 @@ def test_several_threads_find_the_same() -> None:
 
 def test_a_scan_takes_no_reference_to_none() -> None:
     """A daemon whose scans drop references they do not own ends with "deallocating None"."""
-    copy = copy_of(stored(random_vectors(3, DIMENSION, seed=2)))
+    cache = cache_of(stored(random_vectors(3, DIMENSION, seed=2)))
     before, scans = sys.getrefcount(None), 1_000
     for _ in range(scans):
-        candidates_in(copy, 2)
+        candidates_in(cache, 2)
     assert sys.getrefcount(None) > before - scans / 2
 
 
@@ -151,10 +151,10 @@ def test_a_vector_without_direction_does_not_displace_others(value: float) -> No
     codes, scales = rounded(vectors)
     assert not codes[1].any()
     assert scales[1] == 0
-    scored = copy_of(stored(vectors)).score(vectors[0], namespace="a")
+    scored = cache_of(stored(vectors)).score(vectors[0], namespace="a")
     assert scored.candidates(1) == [101]
-    assert set(copy_of(stored(vectors)).distances(vectors[0], [101, 102, 103])) == {101, 103}
-    assert copy_of(stored(vectors)).score(vectors[1], namespace="a").candidates(4) in (
+    assert set(cache_of(stored(vectors)).distances(vectors[0], [101, 102, 103])) == {101, 103}
+    assert cache_of(stored(vectors)).score(vectors[1], namespace="a").candidates(4) in (
         [],
         [101, 102, 103, 104],
     )
@@ -162,72 +162,72 @@ def test_a_vector_without_direction_does_not_displace_others(value: float) -> No
 
 def test_a_known_seq_is_not_added_twice() -> None:
     rows = stored(random_vectors(10, DIMENSION, seed=3))
-    copy = copy_of(rows[:6])
-    copy.put(rows[2:], 12)
-    assert (copy.rows, copy.last) == (10, 12)
-    copy.put(rows, 10)
-    assert (copy.rows, copy.last) == (10, 12)
+    cache = cache_of(rows[:6])
+    cache.put(rows[2:], 12)
+    assert (cache.rows, cache.last) == (10, 12)
+    cache.put(rows, 10)
+    assert (cache.rows, cache.last) == (10, 12)
 
 
 def test_a_dropped_row_is_overwritten() -> None:
     rows = stored(random_vectors(10, DIMENSION, seed=3))
-    copy = copy_of(rows)
-    copy.keep(np.array([1, 2, 4, 5, 6, 7, 8, 10]), newest=9)
-    assert sorted(candidates_in(copy, 20)) == [101, 102, 104, 105, 106, 107, 108, 110]
-    block = copy._blocks[0]
+    cache = cache_of(rows)
+    cache.keep(np.array([1, 2, 4, 5, 6, 7, 8, 10]), newest=9)
+    assert sorted(candidates_in(cache, 20)) == [101, 102, 104, 105, 106, 107, 108, 110]
+    block = cache._blocks[0]
     for gone in (2, 8):
         assert not block.codes[gone].any()
         assert (block.scales[gone], block.seqs[gone]) == (0, 0)
-    assert (copy.gone, copy.rows) == (2, 10)
-    copy.keep(np.array([1, 2, 4, 5, 6, 7, 8, 10]), newest=9)
-    assert copy.gone == 2
+    assert (cache.gone, cache.rows) == (2, 10)
+    cache.keep(np.array([1, 2, 4, 5, 6, 7, 8, 10]), newest=9)
+    assert cache.gone == 2
 
 
 def test_rows_of_a_later_snapshot_are_kept() -> None:
-    copy = copy_of(stored(random_vectors(4, DIMENSION, seed=3)))
-    copy.keep(np.array([2]), newest=3)
-    assert sorted(candidates_in(copy, 5)) == [102, 104]
+    cache = cache_of(stored(random_vectors(4, DIMENSION, seed=3)))
+    cache.keep(np.array([2]), newest=3)
+    assert sorted(candidates_in(cache, 5)) == [102, 104]
 
 
 def test_a_chunk_stored_twice_is_found_once_by_either_vector() -> None:
     vectors = np.eye(2, DIMENSION, dtype=np.float32)
     old, new = stored(vectors)
-    copy = copy_of([old, new._replace(chunk=old.chunk)])
+    cache = cache_of([old, new._replace(chunk=old.chunk)])
     for query in vectors:
-        assert copy.score(query, namespace="a").candidates(1)[0] == old.chunk
-    assert candidates_in(copy, 5) == [old.chunk]
+        assert cache.score(query, namespace="a").candidates(1)[0] == old.chunk
+    assert candidates_in(cache, 5) == [old.chunk]
 
 
 def test_distances_of_known_chunks_are_rounded() -> None:
     vectors = random_vectors(ROWS_PER_BLOCK + 50, 384, seed=3)
-    copy, query = copy_of(stored(vectors), 384), random_vectors(1, 384, seed=4)[0]
+    cache, query = cache_of(stored(vectors), 384), random_vectors(1, 384, seed=4)[0]
     numbers = [0, 7, ROWS_PER_BLOCK - 1, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 49]
-    found = copy.distances(3 * query, [101 + number for number in numbers] + [5, 10**9])
+    found = cache.distances(3 * query, [101 + number for number in numbers] + [5, 10**9])
     assert found == {101 + number: pytest.approx(1 - vectors[number] @ query, abs=0.01) for number in numbers}
 
 
 def test_a_blank_row_has_no_distance() -> None:
     rows = stored(random_vectors(3, DIMENSION, seed=3))
-    copy = copy_of(rows)
-    copy.keep(np.array([1, 3]), 3)
-    assert set(copy.distances(random_vectors(1, DIMENSION, seed=4)[0], [101, 102, 103])) == {101, 103}
+    cache = cache_of(rows)
+    cache.keep(np.array([1, 3]), 3)
+    assert set(cache.distances(random_vectors(1, DIMENSION, seed=4)[0], [101, 102, 103])) == {101, 103}
 
 
 def test_distances_are_looked_up_only_where_chunks_ascend() -> None:
     """An earlier chunk that was embedded late costs its block the look-up, and no other block."""
     first, second, *rest = stored(random_vectors(ROWS_PER_BLOCK + 2, 2, seed=3))
-    copy = copy_of([first._replace(seq=2), second._replace(seq=1), *rest][1::-1], 2)
-    copy.put(rest, rest[-1].seq)
+    cache = cache_of([first._replace(seq=2), second._replace(seq=1), *rest][1::-1], 2)
+    cache.put(rest, rest[-1].seq)
     query = random_vectors(1, 2, seed=4)[0]
-    assert set(copy.distances(query, [row.chunk for row in (first, second, *rest)])) == {
+    assert set(cache.distances(query, [row.chunk for row in (first, second, *rest)])) == {
         row.chunk for row in rest[-2:]
     }
 
 
-def test_an_empty_copy_finds_nothing() -> None:
-    assert candidates_in(VectorCopy(DIMENSION), 5) == []
-    assert candidates_in(copy_of(stored(random_vectors(3, DIMENSION, seed=0))), 5, namespace="unknown") == []
-    assert candidates_in(copy_of(stored(random_vectors(3, DIMENSION, seed=0))), 0) == []
+def test_an_empty_cache_finds_nothing() -> None:
+    assert candidates_in(VectorCache(DIMENSION), 5) == []
+    assert candidates_in(cache_of(stored(random_vectors(3, DIMENSION, seed=0))), 5, namespace="unknown") == []
+    assert candidates_in(cache_of(stored(random_vectors(3, DIMENSION, seed=0))), 0) == []
 
 
 def test_candidates_end_where_rounding_cannot_change_the_order() -> None:

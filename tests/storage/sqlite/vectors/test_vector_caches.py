@@ -1,4 +1,4 @@
-"""Searching the copy in memory: the same results as from the table, committed data only, bounded memory."""
+"""Searching the cache in memory: the same results as from the table, committed data only, bounded memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agentctx.storage.records import Draft, SaveOutcome, Space
 from agentctx.storage.search import Distances, Filter, NearestChunk, Steps
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
-from agentctx.storage.sqlite.vectors import vector_copies
+from agentctx.storage.sqlite.vectors import vector_caches
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
-from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
+from agentctx.storage.sqlite.vectors.vector_cache import VectorCache, row_bytes
 from agentctx.storage.vectors import Vectors
 from agentctx_testing.conformance.storage.conversations import ConversationConformance
 from agentctx_testing.conformance.storage.cues import CueConformance
@@ -50,11 +50,11 @@ FILTERS = (
 
 
 class CopyFirst(SqliteSearch):
-    """Waits for the copy, so that the table is searched only when there can be no copy."""
+    """Waits for the cache, so that the table is searched only when there can be no cache."""
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         await super().by_vector(space, query, wanted, limit)
-        await self.db.copies.refreshed()
+        await self.db.caches.refreshed()
         return await super().by_vector(space, query, wanted, limit)
 
 
@@ -75,10 +75,10 @@ class TestWithCopies(SearchConformance, CueConformance, SpaceConformance, Conver
     """Runs the parts of the suite that search by vector, with every vector in memory."""
 
 
-def copy_of(storage: SqliteStorage, space: Space) -> VectorCopy:
-    copy = storage.db.copies._copies[space.id]
-    assert copy.is_whole
-    return copy
+def cache_of(storage: SqliteStorage, space: Space) -> VectorCache:
+    cache = storage.db.caches._caches[space.id]
+    assert cache.is_whole
+    return cache
 
 
 async def filled(storage: SqliteStorage, count: int = 3) -> tuple[Space, list[SaveOutcome]]:
@@ -88,7 +88,7 @@ async def filled(storage: SqliteStorage, count: int = 3) -> tuple[Space, list[Sa
     for number, each in enumerate(saved):
         await embed(storage, each, vector(1, number))
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, count)) == count
-    await storage.db.copies.refreshed()
+    await storage.db.caches.refreshed()
     return space, saved
 
 
@@ -134,7 +134,7 @@ class RandomWrites:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_copy_and_the_table_give_the_same_results(
+async def test_the_cache_and_the_table_give_the_same_results(
     tmp_path: Path, clock: ManualClock, seed: int
 ) -> None:
     """After random writes in this engine and in another one on the same file."""
@@ -153,11 +153,11 @@ async def test_the_copy_and_the_table_give_the_same_results(
             if number % 6 == 0:
                 query, wanted = writing.vector(), FILTERS[number // 6 % len(FILTERS)]
                 expected = await other.search.by_vector(space.id, query, wanted, 7)
-                in_memory += space.id in storage.db.copies._copies
+                in_memory += space.id in storage.db.caches._caches
                 hits = await storage.search.by_vector(space.id, query, wanted, 7)
                 assert [hit.entry for hit in hits] == [hit.entry for hit in expected]
                 assert [hit.distance for hit in hits] == pytest.approx([hit.distance for hit in expected])
-                await storage.db.copies.refreshed()
+                await storage.db.caches.refreshed()
         assert in_memory > 20
     finally:
         await other.close()
@@ -171,7 +171,7 @@ async def test_the_next_search_finds_a_new_vector(storage: SqliteStorage) -> Non
         await embed(storage, saved, vector(0, 0, 1, number))
         nearest = await SqliteSearch.by_vector(storage.search, space.id, vector(0, 0, 1, number), ALL, 1)
         assert [hit.entry for hit in nearest] == [saved.id]
-        assert copy_of(storage, space).rows == 4 + number
+        assert cache_of(storage, space).rows == 4 + number
 
 
 async def test_a_vector_stored_again_replaces_the_old_one(storage: SqliteStorage) -> None:
@@ -189,14 +189,14 @@ async def test_a_vector_stored_again_replaces_the_old_one(storage: SqliteStorage
 
 async def test_tidying_removes_forgotten_vectors_from_memory(storage: SqliteStorage) -> None:
     space, saved = await filled(storage, 10)
-    assert copy_of(storage, space).gone == 0
+    assert cache_of(storage, space).gone == 0
     await storage.entries.delete(saved[4].id)
     assert saved[4].id not in await entries_near(storage, space, 1, 4)
     assert await storage.upkeep.tidy()
-    copy = copy_of(storage, space)
-    assert copy.gone == 1
-    (row,) = np.flatnonzero(copy._blocks[0].seqs[: copy.rows] == 0)
-    assert not copy._blocks[0].codes[row].any()
+    cache = cache_of(storage, space)
+    assert cache.gone == 1
+    (row,) = np.flatnonzero(cache._blocks[0].seqs[: cache.rows] == 0)
+    assert not cache._blocks[0].codes[row].any()
     assert len(await entries_near(storage, space, 1)) == 9
 
 
@@ -212,14 +212,14 @@ async def test_many_deleted_vectors_do_not_use_up_the_limit(storage: SqliteStora
     assert await entries_near(storage, space, 1) == [far.id]
 
 
-async def test_a_copy_of_mostly_deleted_vectors_is_rebuilt(storage: SqliteStorage) -> None:
+async def test_a_cache_of_mostly_deleted_vectors_is_rebuilt(storage: SqliteStorage) -> None:
     space, saved = await filled(storage, 10)
     for each in saved[:5]:
         await storage.entries.delete(each.id)
     await storage.upkeep.tidy()
-    assert storage.db.copies.bytes == 0
+    assert storage.db.caches.bytes == 0
     assert len(await entries_near(storage, space, 1)) == 5
-    assert (copy_of(storage, space).rows, copy_of(storage, space).gone) == (5, 0)
+    assert (cache_of(storage, space).rows, cache_of(storage, space).gone) == (5, 0)
 
 
 async def test_a_write_that_is_rolled_back_leaves_no_trace(storage: SqliteStorage) -> None:
@@ -261,9 +261,9 @@ async def test_only_the_active_space_stays_in_memory(storage: SqliteStorage) -> 
     await storage.jobs.complete(jobs, vectors(*(vector(0, 1) for _ in jobs)))
     await storage.spaces.activate(second.id)
     assert len(await entries_near(storage, second, 1)) == 3
-    assert set(storage.db.copies._copies) == {first.id, second.id}
+    assert set(storage.db.caches._caches) == {first.id, second.id}
     await storage.upkeep.tidy()
-    assert set(storage.db.copies._copies) == {second.id}
+    assert set(storage.db.caches._caches) == {second.id}
 
 
 async def test_a_damaged_vector_is_not_found(tmp_path: Path, storage: SqliteStorage) -> None:
@@ -282,11 +282,11 @@ async def test_a_damaged_vector_is_not_loaded(tmp_path: Path, storage: SqliteSto
     chunks = [each.jobs[0].chunk for each in (bad, *good)]
     with closing(open_connection(tmp_path / "agentctx.db")) as connection:
         connection.execute("UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", (chunks[0],))
-    storage.db.copies._copies.clear()
-    storage.db.copies.refresh_soon(space.id)
-    await storage.db.copies.refreshed()
+    storage.db.caches._caches.clear()
+    storage.db.caches.refresh_soon(space.id)
+    await storage.db.caches.refreshed()
     assert storage.db.faults.count == 1
-    assert copy_of(storage, space).rows == len(good)
+    assert cache_of(storage, space).rows == len(good)
 
     def distances() -> Steps[dict[int, float]]:
         found: dict[int, float] = yield Distances(vector(1), chunks)
@@ -300,7 +300,7 @@ async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: Manua
     storage.search = CopyFirst(storage.db)
     try:
         await filled(storage)
-        assert storage.db.copies.bytes == 0
+        assert storage.db.caches.bytes == 0
     finally:
         await storage.close()
 
@@ -308,47 +308,47 @@ async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: Manua
 async def test_a_space_that_is_too_large_is_searched_in_the_table(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage.db.copies, "_max_bytes", 4 * row_bytes(4))
+    monkeypatch.setattr(storage.db.caches, "_max_bytes", 4 * row_bytes(4))
     space, saved = await filled(storage, 4)
-    assert copy_of(storage, space).bytes == storage.db.copies.bytes == 4 * row_bytes(4)
+    assert cache_of(storage, space).bytes == storage.db.caches.bytes == 4 * row_bytes(4)
     fifth = await save(storage, keyless("one too many"))
     await embed(storage, fifth, vector(1))
-    storage.db.copies._copies[space.id].is_whole = False
+    storage.db.caches._caches[space.id].is_whole = False
     assert len(await entries_near(storage, space, 1)) == 5
-    assert storage.db.copies.bytes == 0
+    assert storage.db.caches.bytes == 0
     await storage.entries.delete(saved[0].id)
     await storage.upkeep.tidy()
     assert len(await entries_near(storage, space, 1)) == 4
-    assert copy_of(storage, space).rows == 4
+    assert cache_of(storage, space).rows == 4
 
 
 async def test_a_search_does_not_wait_for_many_new_vectors(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_copies, "MAX_BEHIND", 2)
+    monkeypatch.setattr(vector_caches, "MAX_BEHIND", 2)
     space, _ = await filled(storage)
     for number in range(5):
         await embed(storage, await save(storage, keyless(f"new {number}")), vector(0, 0, 1))
     hits = await SqliteSearch.by_vector(storage.search, space.id, vector(0, 0, 1), ALL, 8)
     assert len(hits) == 8
-    assert not storage.db.copies._copies[space.id].is_whole
-    await storage.db.copies.refreshed()
-    assert copy_of(storage, space).rows == 8
+    assert not storage.db.caches._caches[space.id].is_whole
+    await storage.db.caches.refreshed()
+    assert cache_of(storage, space).rows == 8
 
 
 async def test_replaced_vectors_are_looked_up_only_after_many_writes(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_copies, "UNCHECKED_ROWS", 4)
+    monkeypatch.setattr(vector_caches, "UNCHECKED_ROWS", 4)
     space, _ = await filled(storage, 12)
     for number in range(5):
         await embed(storage, await save(storage, draft(f"version {number}")), vector(0, 0, 1, number))
         await entries_near(storage, space, 1)
-    copy = copy_of(storage, space)
-    assert (copy.rows, copy.gone) == (17, 4)
+    cache = cache_of(storage, space)
+    assert (cache.rows, cache.gone) == (17, 4)
 
 
-async def test_a_copy_that_cannot_be_built_does_not_affect_searches(
+async def test_a_cache_that_cannot_be_built_does_not_affect_searches(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> bool:
@@ -358,14 +358,14 @@ async def test_a_copy_that_cannot_be_built_does_not_affect_searches(
     saved = await save(storage, keyless("text"))
     await embed(storage, saved)
     with monkeypatch.context() as patched:
-        patched.setattr(vector_copies, "_continue", fail)
+        patched.setattr(vector_caches, "_continue", fail)
         assert await entries_near(storage, space, 1) == [saved.id]
     assert await entries_near(storage, space, 1) == [saved.id]
-    assert copy_of(storage, space).rows == 1
+    assert cache_of(storage, space).rows == 1
     with monkeypatch.context() as patched:
-        patched.setattr(vector_copies, "_continue", fail)
+        patched.setattr(vector_caches, "_continue", fail)
         assert await storage.upkeep.tidy()
-    assert storage.db.copies.bytes == 0, "a copy that cannot be checked is dropped"
+    assert storage.db.caches.bytes == 0, "a cache that cannot be checked is dropped"
 
 
 async def test_concurrent_searches_while_vectors_change(storage: SqliteStorage) -> None:
@@ -395,4 +395,4 @@ async def test_closing_stops_running_work(tmp_path: Path, clock: ManualClock) ->
     await embed(opened, await save(opened, keyless("text")))
     await opened.search.by_vector(space.id, vector(1), ALL, 1)
     await opened.close()
-    assert opened.db.copies.bytes == 0
+    assert opened.db.caches.bytes == 0

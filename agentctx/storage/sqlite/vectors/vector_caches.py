@@ -1,9 +1,9 @@
-"""In-memory copies of vectors, bounded in size, filled and checked in the background.
+"""In-memory caches of vectors, bounded in size, filled and checked in the background.
 
-A copy is not notified of writes: it follows the table by the seq of each stored vector. Only one transaction
+A cache is not notified of writes: it follows the table by the seq of each stored vector. Only one transaction
 writes at a time, so a snapshot has every seq up to its newest, whichever process assigned it. A question
-first takes in vectors newer than the copy, so it never misses a vector committed before it; a question with
-an older snapshot than the copy gets some candidates that it cannot measure.
+first takes in vectors newer than the cache, so it never misses a vector committed before it; a question with
+an older snapshot than the cache gets some candidates that it cannot measure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentctx.storage.file.readers import Readers
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex, newest_seq
-from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
+from agentctx.storage.sqlite.vectors.vector_cache import VectorCache, row_bytes
 from agentctx.storage.sqlite.vectors.verified_vectors import MAX_BYTES, VerifiedVectors
 
 log = structlog.get_logger("agentctx.storage")
@@ -33,19 +33,19 @@ MAX_BEHIND: Final = 256
 ROWS_PER_SLICE: Final = 512
 UNCHECKED_ROWS: Final = 1_000
 UNCHECKED_SHARE: Final = 0.1
-"""New rows may have replaced as many older ones; beyond this share, the copy is checked for these."""
+"""New rows may have replaced as many older ones; beyond this share, the cache is checked for these."""
 BLANK_SHARE: Final = 0.3
-"""A copy with a larger share of blank rows is rebuilt."""
+"""A cache with a larger share of blank rows is rebuilt."""
 
 
-class VectorCopies:
-    """Copies by space. `of` may be called by reading threads, everything else only by the event loop."""
+class VectorCaches:
+    """Caches by space. `of` may be called by reading threads, everything else only by the event loop."""
 
     def __init__(self, readers: Readers, max_bytes: int, faults: Faults) -> None:
         self._readers = readers
         self._faults = faults
         self._max_bytes = max_bytes
-        self._copies: dict[int, VectorCopy] = {}
+        self._caches: dict[int, VectorCache] = {}
         self._verified: dict[int, VerifiedVectors] = {}
         self._too_large: set[int] = set()
         self._reported: set[int] = set()
@@ -54,18 +54,18 @@ class VectorCopies:
 
     @property
     def bytes(self) -> int:
-        """Memory used by all copies."""
-        return sum(copy.bytes for copy in list(self._copies.values()))
+        """Memory used by all caches."""
+        return sum(cache.bytes for cache in list(self._caches.values()))
 
-    def of(self, conn: Connection, space: int) -> VectorCopy | None:
-        """Return the copy with everything this snapshot has in the space; None: search the table."""
-        copy = self._copies.get(space)
-        if copy is None or not copy.is_whole:
+    def of(self, conn: Connection, space: int) -> VectorCache | None:
+        """Return the cache with everything this snapshot has in the space; None: search the table."""
+        cache = self._caches.get(space)
+        if cache is None or not cache.is_whole:
             return None
-        if not _load(conn, space, copy, MAX_BEHIND, self._faults):
-            copy.is_whole = False
+        if not _load(conn, space, cache, MAX_BEHIND, self._faults):
+            cache.is_whole = False
             return None
-        return copy
+        return cache
 
     def verified(self, space: int) -> VerifiedVectors:
         """Return the cache that measures the vectors of the space; `forget_retired` replaces it.
@@ -77,12 +77,12 @@ class VectorCopies:
         return self._verified[space]
 
     def refresh_soon(self, space: int) -> None:
-        """Create or complete the copy of the space in the background, if necessary."""
+        """Create or complete the cache of the space in the background, if necessary."""
         if not self._max_bytes or space in self._too_large or space in self._refreshing:
             return
-        copy = self._copies.get(space)
-        if copy is None or not copy.is_whole or _is_unchecked(copy):
-            task = asyncio.create_task(self._refresh(space), name=f"copy of the vectors of space {space}")
+        cache = self._caches.get(space)
+        if cache is None or not cache.is_whole or _is_unchecked(cache):
+            task = asyncio.create_task(self._refresh(space), name=f"cache of the vectors of space {space}")
             self._refreshing[space] = task
             task.add_done_callback(lambda _: self._refreshing.pop(space))
 
@@ -95,18 +95,18 @@ class VectorCopies:
         """Remove deleted vectors, and spaces that do not answer, from memory."""
         self._too_large.clear()
         self._verified.clear()
-        if not self._copies:
+        if not self._caches:
             return
         try:
             found = await self._readers.run(spaces.all_spaces)
             active = {space.id for space in found if space.state is SpaceState.ACTIVE}
-            for space in list(self._copies):
+            for space in list(self._caches):
                 if space not in active:
-                    self._copies.pop(space, None)
+                    self._caches.pop(space, None)
                 await self._complete(space)
         except (DeadlineExceeded, StorageFailed):
             # What cannot be checked may contain forgotten vectors.
-            self._copies.clear()
+            self._caches.clear()
 
     async def close(self) -> None:
         """Stop background work."""
@@ -114,15 +114,15 @@ class VectorCopies:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._copies.clear()
+        self._caches.clear()
         self._verified.clear()
 
     async def _refresh(self, space: int) -> None:
         try:
-            if space in self._copies or await self._begin(space):
+            if space in self._caches or await self._begin(space):
                 await self._complete(space)
         except (DeadlineExceeded, StorageFailed) as error:
-            log.warning("vector_copy_failed", space=space, error=error.code, reason=error.message)
+            log.warning("vector_cache_failed", space=space, error=error.code, reason=error.message)
 
     async def _begin(self, space: int) -> bool:
         dimension, count = await self._readers.run(partial(_size, space=space))
@@ -131,7 +131,7 @@ class VectorCopies:
         if self.bytes + count * row_bytes(dimension) > self._max_bytes:
             self._skip(space)
             return False
-        self._copies[space] = VectorCopy(dimension)
+        self._caches[space] = VectorCache(dimension)
         return True
 
     async def _complete(self, space: int) -> None:
@@ -140,28 +140,28 @@ class VectorCopies:
         One at a time: a slice read before a deletion must not be added after the check that followed it.
         """
         async with self._one_at_a_time:
-            while (copy := self._copies.get(space)) is not None:
-                copy.is_whole = await self._readers.run(
-                    partial(_continue, space=space, copy=copy, faults=self._faults)
+            while (cache := self._caches.get(space)) is not None:
+                cache.is_whole = await self._readers.run(
+                    partial(_continue, space=space, cache=cache, faults=self._faults)
                 )
                 if self.bytes > self._max_bytes:
                     self._skip(space)
-                elif copy.is_whole:
-                    if copy.gone > BLANK_SHARE * copy.rows:
-                        self._copies.pop(space)
+                elif cache.is_whole:
+                    if cache.gone > BLANK_SHARE * cache.rows:
+                        self._caches.pop(space)
                     return
 
     def _skip(self, space: int) -> None:
         """Search the table of this space until something is deleted."""
-        self._copies.pop(space, None)
+        self._caches.pop(space, None)
         self._too_large.add(space)
         if space not in self._reported:
             self._reported.add(space)
             log.info("vectors_not_in_memory", space=space, hint="vectors.memory_mb is too little for them.")
 
 
-def _is_unchecked(copy: VectorCopy) -> bool:
-    return copy.added > max(UNCHECKED_ROWS, UNCHECKED_SHARE * copy.rows)
+def _is_unchecked(cache: VectorCache) -> bool:
+    return cache.added > max(UNCHECKED_ROWS, UNCHECKED_SHARE * cache.rows)
 
 
 def _size(conn: Connection, space: int) -> tuple[int, int]:
@@ -171,19 +171,19 @@ def _size(conn: Connection, space: int) -> tuple[int, int]:
     return (dimension, index.count(conn)) if dimension and index.exists(conn) else (0, 0)
 
 
-def _load(conn: Connection, space: int, copy: VectorCopy, limit: int, faults: Faults) -> bool:
-    """Add up to `limit` newer undamaged vectors to the copy; return whether these were all."""
-    stored = SpaceIndex(space).stored_after(conn, copy.last, limit)
+def _load(conn: Connection, space: int, cache: VectorCache, limit: int, faults: Faults) -> bool:
+    """Add up to `limit` newer undamaged vectors to the cache; return whether these were all."""
+    stored = SpaceIndex(space).stored_after(conn, cache.last, limit)
     for chunk in stored.damaged:
         faults.record(DAMAGED_VECTOR, chunk)
-    if stored.last > copy.last:
-        copy.put(stored.vectors, stored.last)
+    if stored.last > cache.last:
+        cache.put(stored.vectors, stored.last)
     return stored.is_all
 
 
-def _continue(conn: Connection, space: int, copy: VectorCopy, faults: Faults) -> bool:
+def _continue(conn: Connection, space: int, cache: VectorCache, faults: Faults) -> bool:
     """Add one slice; after the last one, blank what its snapshot lacks. Return whether it was the last."""
-    if not _load(conn, space, copy, ROWS_PER_SLICE, faults):
+    if not _load(conn, space, cache, ROWS_PER_SLICE, faults):
         return False
-    copy.keep(SpaceIndex(space).seqs(conn), newest_seq(conn))
+    cache.keep(SpaceIndex(space).seqs(conn), newest_seq(conn))
     return True

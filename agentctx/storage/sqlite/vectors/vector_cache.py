@@ -1,12 +1,12 @@
-"""An in-memory copy of a space's vectors, one byte per number, to find candidates for the nearest chunks.
+"""An in-memory cache of a space's vectors, one byte per number, to find candidates for the nearest chunks.
 
 It returns candidates, not answers: similarities are rounded, and some vectors may be gone. The caller
-measures each candidate by its stored vector. For chunks that the caller has found in another way, the copy
+measures each candidate by its stored vector. For chunks that the caller has found in another way, the cache
 returns rounded distances.
 
-Several threads use a copy at once. Rows are appended first and counted afterwards; a counted row changes only
-by being blanked, and is never moved. So a scan needs no lock: everything it has to see was counted before it
-began, and a row that is blanked during the scan belongs to a vector that is gone.
+Several threads use a cache at once. Rows are appended first and counted afterwards; a counted row changes
+only by being blanked, and is never moved. So a scan needs no lock: everything it has to see was counted
+before it began, and a row that is blanked during the scan belongs to a vector that is gone.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ class ScoredChunks:
         # A chunk whose vector was stored again has two rows until the next check.
         return list(dict.fromkeys(self._chunks_at(best[possible])))
 
-    def _chunks_at(self, places: npt.NDArray[np.intp]) -> list[int]:
+    def _chunks_at(self, positions: npt.NDArray[np.intp]) -> list[int]:
         ends = np.cumsum([len(run.chunks) for run in self.runs])
-        of_run = np.searchsorted(ends, places, side="right")
+        of_run = np.searchsorted(ends, positions, side="right")
         return [
-            int(self.runs[run].chunks[place - ends[run]])  # negative: counted from the end of the run
-            for run, place in zip(of_run.tolist(), places.tolist(), strict=True)
+            int(self.runs[run].chunks[position - ends[run]])  # negative: counted from the end of the run
+            for run, position in zip(of_run.tolist(), positions.tolist(), strict=True)
         ]
 
 
@@ -130,33 +130,33 @@ class _Block:
         )
 
     def blank(self, rows: npt.NDArray[np.intp]) -> None:
-        """Erase these rows, so that they match no question; only their chunks stay, for `places_of`."""
+        """Erase these rows, so that they match no question; only their chunks stay, for `positions_of`."""
         for codes in (self.namespaces, self.collections, self.sessions):
             codes[rows] = _NO_CODE
         self.codes[rows], self.scales[rows] = 0, 0
         self.seqs[rows] = 0
 
-    def places_of(self, chunks: Numbers, count: int) -> npt.NDArray[np.intp]:
+    def positions_of(self, chunks: Numbers, count: int) -> npt.NDArray[np.intp]:
         """Return the rows of these chunks among the first `count`, whose chunks must ascend.
 
         Blank rows, and vectors without a direction, are omitted.
         """
         known = self.chunks[:count]
         mine = chunks[(chunks >= known[0]) & (chunks <= known[-1])]
-        places: npt.NDArray[np.intp] = np.searchsorted(known, mine)
-        found: npt.NDArray[np.intp] = places[(known[places] == mine) & (self.scales[places] > 0)]
+        positions: npt.NDArray[np.intp] = np.searchsorted(known, mine)
+        found: npt.NDArray[np.intp] = positions[(known[positions] == mine) & (self.scales[positions] > 0)]
         return found
 
 
-class VectorCopy:
+class VectorCache:
     """Vectors of one space. Any thread may call any method."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self.last = 0
-        """The seq up to which the copy has every stored vector."""
+        """The seq up to which the cache has every stored vector."""
         self.is_whole = False
-        """Whether the copy can answer: it lacks only vectors that the next question reads itself."""
+        """Whether the cache can answer: it lacks only vectors that the next question reads itself."""
         self.added = 0
         """Rows added since the last `keep`."""
         self.gone = 0
@@ -177,11 +177,11 @@ class VectorCopy:
 
     @property
     def bytes(self) -> int:
-        """Memory used by the copy."""
+        """Memory used by the cache."""
         return self._count * row_bytes(self.dimension)
 
     def put(self, stored: Sequence[StoredVector], last: int) -> None:
-        """Add vectors that one snapshot has after the earlier `last`; the copy is then complete up to `last`.
+        """Add vectors that one snapshot has after the earlier `last`; the cache is then whole up to `last`.
 
         Two threads may have read the same vectors: those already added are skipped. A vector of an older
         snapshot cannot arrive late, since `keep` first takes in all that its snapshot has.
@@ -259,10 +259,10 @@ class VectorCopy:
         wanted, found, rows, scales = np.array(chunks, np.int64), [], [], []
         for number, (block, count) in enumerate(self._filled()):
             if number not in self._unordered:
-                places = block.places_of(wanted, count)
-                found.append(block.chunks[places])
-                rows.append(block.codes[places])
-                scales.append(block.scales[places])
+                positions = block.positions_of(wanted, count)
+                found.append(block.chunks[positions])
+                rows.append(block.codes[positions])
+                scales.append(block.scales[positions])
         if not any(map(len, found)):
             return {}
         near = similarities(np.concatenate(rows), np.concatenate(scales), *rounded(query[np.newaxis]))
@@ -297,7 +297,7 @@ class VectorCopy:
 
 @dataclass(frozen=True, slots=True)
 class _Conditions:
-    """The conditions of a question in the codes of a copy; None: no condition."""
+    """The conditions of a question in the codes of a cache; None: no condition."""
 
     namespaces: Codes
     collections: Codes | None
@@ -371,12 +371,14 @@ def _best(values: Vectors, count: int) -> npt.NDArray[np.intp]:
     if groups > count:
         # At least `count` values are as large as this maximum, so smaller ones are not among the largest.
         maxima = values[: groups * MAXIMA].reshape(MAXIMA, groups).max(axis=0)
-        places = np.flatnonzero(values >= np.partition(maxima, groups - count)[groups - count])
+        positions = np.flatnonzero(values >= np.partition(maxima, groups - count)[groups - count])
     else:
-        places = np.arange(len(values))
-    if len(places) > count:
-        places = places[np.argpartition(values[places], len(places) - count)[len(places) - count :]]
-    return places[np.argsort(-values[places], kind="stable")]
+        positions = np.arange(len(values))
+    if len(positions) > count:
+        positions = positions[
+            np.argpartition(values[positions], len(positions) - count)[len(positions) - count :]
+        ]
+    return positions[np.argsort(-values[positions], kind="stable")]
 
 
 def _is_any(values: Codes, wanted: Codes) -> Flags:
