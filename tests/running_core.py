@@ -64,7 +64,7 @@ async def save(core: Core, collection: str = "knowledge", **fields: Any) -> Save
 async def embedded(core: Core) -> None:
     """Wait until the model has answered and no job is pending."""
     assert core.lanes is not None
-    await core.lanes.leading.keeper.served()
+    await core.lanes.leading.builder.served()
     await core.lanes.leading.queue.idle()
     assert (await core.storage.jobs.depth()).pending == 0
 

@@ -241,8 +241,8 @@ def _rag(
     def serving() -> ServingModel:
         if lanes is None:
             return ServingModel(None)
-        lane, keeper = lanes.leading, lanes.leading.keeper
-        return ServingModel(keeper.searched, keeper.reason, lane, calibrator.of(lane.provider))
+        lane, builder = lanes.leading, lanes.leading.builder
+        return ServingModel(builder.searched, builder.reason, lane, calibrator.of(lane.provider))
 
     injection = settings.injection
     return RAGService(

@@ -13,7 +13,7 @@ from agentctx.doctor.provider import OFF, PROBE_S, probe
 from agentctx.embedding.providers.base import DIMENSION_HINT, MODEL_CHANGED_HINT
 from agentctx.embedding.providers.canary import CANARY_COSINE, canary_cosine
 from agentctx.embedding.providers.embedded.built_models import MINILM, MULTILINGUAL
-from agentctx.embedding.queue.space_keeper import space_fingerprint
+from agentctx.embedding.queue.space_builder import space_fingerprint
 from agentctx.service.self_check import (
     RunningModels,
     SelfRetrieval,

@@ -83,13 +83,13 @@ class Metrics:
     def _embedding(self) -> Mapping[Metric, float]:
         if self.lanes is None:
             return {metrics.EMBEDDINGS_READY: 0.0}
-        keeper, status = self.lanes.leading.keeper, self.lanes.leading.queue.status()
+        builder, status = self.lanes.leading.builder, self.lanes.leading.queue.status()
         return {
-            metrics.EMBEDDINGS_READY: float(keeper.searched is not None),
+            metrics.EMBEDDINGS_READY: float(builder.searched is not None),
             metrics.VECTORS_STORED: status.embedded,
             metrics.VECTORS_STALE: status.stale,
             metrics.JOBS_BURIED: status.buried,
-            metrics.EMBED_CPU: keeper.cpu_seconds,
+            metrics.EMBED_CPU: builder.cpu_seconds,
             **_spent(self.lanes.leading.spending),
         }
 

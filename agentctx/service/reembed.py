@@ -8,7 +8,7 @@ from agentctx import wire
 from agentctx.embedding.providers.prices import format_usd
 from agentctx.embedding.queue.lane import Lane
 from agentctx.embedding.queue.lanes import Lanes
-from agentctx.embedding.queue.space_keeper import FILLING
+from agentctx.embedding.queue.space_builder import FILLING
 from agentctx.errors import NotFound
 from agentctx.service import audit_notes as notes
 from agentctx.service.access.policy import DAEMON
@@ -91,7 +91,7 @@ async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> wire.ModelSpace:
         chunks=chunks,
         pending=pending.pending,
         buried=pending.buried,
-        reason=lane.keeper.reason,
+        reason=lane.builder.reason,
     )
 
 
@@ -149,7 +149,7 @@ def _advice(
 
 
 def _advice_on_kept(lanes: Lanes, name: str) -> str:
-    if lanes.leading.keeper.searched is None:
+    if lanes.leading.builder.searched is None:
         restart = f"or name {name} in [embedding] again and restart the daemon"
         return f"wait until everything is embedded with {lanes.leading.provider.model}, {restart}"
     dropping = f"`agentctx reembed --retire` drops the vectors of {name}"
@@ -159,4 +159,4 @@ def _advice_on_kept(lanes: Lanes, name: str) -> str:
 
 
 def _is_ready(lanes: Lanes) -> bool:
-    return lanes.other is not None and lanes.other.keeper.searched is not None
+    return lanes.other is not None and lanes.other.builder.searched is not None

@@ -85,7 +85,7 @@ class Status:
                 fault=_message(self.storage.files.fault),
                 warnings=list(stats.warnings),
             ),
-            embed_cpu_seconds=lane.keeper.cpu_seconds if lane else 0.0,
+            embed_cpu_seconds=lane.builder.cpu_seconds if lane else 0.0,
             cpu_seconds=round(times.user + times.system, 3),
             rss_bytes=resident_bytes(),
             vector_memory_bytes=stats.vector_memory_bytes,
@@ -162,7 +162,7 @@ class Status:
     def degraded(self) -> Mapping[str, str]:
         """Return the degraded functions, each with the reason; requests are still served."""
         reasons = {
-            "embeddings": self._lane.keeper.reason if self._lane else None,
+            "embeddings": self._lane.builder.reason if self._lane else None,
             "words": self.storage.search.keyword_gap,
         }
         return {name: reason for name, reason in reasons.items() if reason}
@@ -182,15 +182,15 @@ class Status:
     def _provider_status(self) -> wire.ProviderStatus:
         if self._lane is None:
             return wire.ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
-        keeper, spending = self._lane.keeper, self._lane.spending
+        builder, spending = self._lane.builder, self._lane.spending
         return wire.ProviderStatus(
-            id=keeper.provider.id,
-            model=keeper.provider.model,
-            dimension=keeper.provider.dimension,
-            state=keeper.state,
-            reason=keeper.reason,
+            id=builder.provider.id,
+            model=builder.provider.model,
+            dimension=builder.provider.dimension,
+            state=builder.state,
+            reason=builder.reason,
             cost=self._provider_cost(spending) if spending else None,
-            calibration=self.calibrator.state(keeper.provider),
+            calibration=self.calibrator.state(builder.provider),
         )
 
     def _provider_cost(self, spending: Spending) -> wire.ProviderCost:

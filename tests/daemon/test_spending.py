@@ -62,7 +62,7 @@ async def cost_of(core: Core) -> ProviderCost:
 
 def degradation_of(core: Core) -> str:
     assert core.lanes is not None
-    return core.lanes.leading.keeper.reason or ""
+    return core.lanes.leading.builder.reason or ""
 
 
 async def wait_until_paused(core: Core) -> None:

@@ -209,7 +209,7 @@ class CoreMemory:
         assert lanes is not None
         async with asyncio.timeout(SETTLE_S):
             while (await self._core.storage.upkeep.census()).chunks_without_job or any(
-                lane.keeper.state == "starting" for lane in lanes
+                lane.builder.state == "starting" for lane in lanes
             ):
                 pass
 

@@ -26,7 +26,7 @@ from agentctx.embedding.providers.registry import create_provider
 from agentctx.embedding.providers.remote import wire_format
 from agentctx.embedding.queue import call, diagnosis
 from agentctx.embedding.queue.retry import MOST_TRIES, RetryVerdict
-from agentctx.embedding.queue.space_keeper import SpaceKeeper
+from agentctx.embedding.queue.space_builder import SpaceBuilder
 from agentctx.embedding.queue.timing import Alarm
 from agentctx.embedding.queue.worker import EmbeddingQueue
 from agentctx.service.stores.base import EntryStore, SaveContext
@@ -153,16 +153,16 @@ class Load:
         self.queue = EmbeddingQueue(
             self.storage.jobs, provider, settings, clock=self.timer.now, timer=self.timer, rng=self.rng
         )
-        self.keeper = SpaceKeeper(self.storage, provider, self.queue, timer=self.timer, rng=self.rng)
+        self.builder = SpaceBuilder(self.storage, provider, self.queue, timer=self.timer, rng=self.rng)
         self.stores = EntryStore(self.storage, self.queue.enqueue, clock=self.timer.now)
         self.judge = Judge(FakeProvider(DIMENSION, model=MODEL).embed, DIMENSION)
         self.live: dict[str, str] = {}
         self.waiting: list[asyncio.Task[Any]] = []
 
     async def run(self) -> None:
-        await self.keeper.open()
+        await self.builder.open()
         self.queue.start()
-        await self.keeper.run()
+        await self.builder.run()
         releasing = asyncio.create_task(self._release_some())
         step = "the faults"
         try:
@@ -294,7 +294,7 @@ class Load:
 
     @property
     def _space(self) -> int:
-        found = self.keeper._space
+        found = self.builder._space
         assert found is not None
         return found.id
 

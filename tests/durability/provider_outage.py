@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding.providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
-from agentctx.embedding.queue.space_keeper import SpaceKeeper
+from agentctx.embedding.queue.space_builder import SpaceBuilder
 from agentctx.embedding.queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, Disposition
 from agentctx.service.stores.base import EntryStore, SaveContext
@@ -163,9 +163,9 @@ class Day:
             rng=random.Random(self.rng.random()),
         )
         self.stores = EntryStore(self.storage, queue.enqueue, clock=self.timer.now)
-        keeper = SpaceKeeper(self.storage, self.provider, queue, timer=self.timer, rng=self.rng)
+        builder = SpaceBuilder(self.storage, self.provider, queue, timer=self.timer, rng=self.rng)
         try:
-            await self._live(storage, queue, keeper)
+            await self._live(storage, queue, builder)
         except AssertionError as error:
             self.violations.append(f"stuck: {error}")
         finally:
@@ -173,10 +173,10 @@ class Day:
             await self.timer.run(queue.stop(timeout=0))
             await storage.close()
 
-    async def _live(self, storage: SqliteStorage, queue: EmbeddingQueue, keeper: SpaceKeeper) -> None:
-        await keeper.open()
+    async def _live(self, storage: SqliteStorage, queue: EmbeddingQueue, builder: SpaceBuilder) -> None:
+        await builder.open()
         queue.start()
-        await self.timer.run(keeper.run())
+        await self.timer.run(builder.run())
         before = len(self.provider.calls)
         for hour, count in enumerate(_shared_out(self.saves, self.hours)):
             await self._hour(hour, count)
@@ -187,7 +187,7 @@ class Day:
         await self.timer.until(lambda: queue.status().embedded >= self.acknowledged, RECOVERY_MS)
         self.drained_s = (self.timer.now() - began) / 1000
         self._check_order(before, recovered)
-        await self._check_storage(storage, keeper.searched)
+        await self._check_storage(storage, builder.searched)
 
     async def _hour(self, hour: int, count: int) -> None:
         """Pass an hour of another kind of outage, in steps of a minute."""

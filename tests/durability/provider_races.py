@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from agentctx.config.embedding import QueueSettings
 from agentctx.config.schema import CollectionSettings
 from agentctx.embedding.providers.fake import DEFAULT_DIMENSION, FakeProvider
-from agentctx.embedding.queue.space_keeper import SpaceKeeper
+from agentctx.embedding.queue.space_builder import SpaceBuilder
 from agentctx.embedding.queue.timing import LoopTimer
 from agentctx.embedding.queue.worker import EmbeddingQueue
 from agentctx.errors import NotFound
@@ -78,16 +78,16 @@ class Races:
         timer = LoopTimer(wall_clock)
         settings = QueueSettings(batch_size=8 * BATCH, batch_wait_ms=1)
         self.queue = EmbeddingQueue(jobs, self.provider, settings, clock=wall_clock, timer=timer)
-        self.keeper = SpaceKeeper(storage, self.provider, self.queue, timer=timer)
+        self.builder = SpaceBuilder(storage, self.provider, self.queue, timer=timer)
         declared = {"notes": CollectionSettings()}
         self.stores = EntryStore(storage, self.queue.enqueue, clock=wall_clock, declared=declared)
         self.judge = Judge(FakeProvider().embed, DEFAULT_DIMENSION)
         self.tasks: list[asyncio.Task[object]] = []
 
     async def run(self, rounds: int) -> None:
-        await self.keeper.open()
+        await self.builder.open()
         self.queue.start()
-        await self.keeper.run()
+        await self.builder.run()
         try:
             for _ in range(rounds):
                 async with asyncio.timeout(ROUND_S):
@@ -204,8 +204,8 @@ class Races:
 
     @property
     def _space(self) -> int:
-        assert self.keeper.searched is not None
-        return self.keeper.searched
+        assert self.builder.searched is not None
+        return self.builder.searched
 
     async def _check_snapshot(self) -> None:
         """Check, right after a batch was stored, that every vector belongs to the current text."""

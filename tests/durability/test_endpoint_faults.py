@@ -181,7 +181,7 @@ class TenMinutes:
             leads=lambda _: True,
             permit=at_once,
         )
-        await lane.keeper.open()
+        await lane.builder.open()
         calibrating = Calibrator([lane], folder, sleep=lambda seconds: sleep(timer, round(seconds * 1_000)))
         tasks = [asyncio.create_task(lane.run()), asyncio.create_task(calibrating.run())]
         try:
@@ -206,14 +206,14 @@ class TenMinutes:
                 text = f"note {number} about the {'harbour' if number != 3 else POISON}"
                 await stores.save_fields("observation", {"content": text}, SaveContext(session="s"))
             await timer.advance(STEP_MS)
-            self.degraded += step > 0 and lane.keeper.searched is None
+            self.degraded += step > 0 and lane.builder.searched is None
         self.requests = len(endpoint.calls)
         if self.fault not in OF_ONE_TEXT.values():
             endpoint.fault = None
         endpoint.well.set()
         await timer.advance(60_000)
         self.missing = SAVES - lane.queue.status().embedded
-        self.degraded += 1_000 * (lane.keeper.searched is None)
+        self.degraded += 1_000 * (lane.builder.searched is None)
 
 
 async def lived(folder: Path, fault: Fault | None, *, starts_well: bool = False) -> TenMinutes:

@@ -75,7 +75,7 @@ async def test_no_object_refers_to_a_forgotten_text(tmp_path: Path) -> None:
     provider = ScriptedProvider()
     async with running_core(tmp_path, provider) as core:
         assert core.lanes is not None
-        await core.lanes.leading.keeper.served()
+        await core.lanes.leading.builder.served()
         core.lanes.leading.queue._breaker.hold(FAR_OFF, "the provider asked for a pause")
         entry_id = await use_entry(core)
         assert "Job" in owners_of_canary()

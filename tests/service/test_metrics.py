@@ -107,7 +107,7 @@ async def test_pending_jobs_and_their_age_are_reported(
     core: Core, provider: FakeProvider, clock: ManualClock
 ) -> None:
     assert core.lanes is not None
-    await core.lanes.leading.keeper.served()
+    await core.lanes.leading.builder.served()
     provider.hold()
     await save(core, key="a", content="one")
     clock.now += 2_500

@@ -254,8 +254,8 @@ async def test_req_emb_006_rag_service(core: Core, provider: Recording) -> None:
     await save(core, "observation", session="s", content="the falcon was seen")
     await embedded(core)
     assert core.lanes is not None
-    keeper = core.lanes.leading.keeper
-    service = RAGService(core.storage, provider, lambda: ServingModel(keeper.searched, keeper.reason))
+    builder = core.lanes.leading.builder
+    service = RAGService(core.storage, provider, lambda: ServingModel(builder.searched, builder.reason))
     wanted = Filter(namespace="default", collections=("knowledge",))
     answer = await service.retrieve(Question(text="falcon on the tower", filter=wanted, limit=5))
     assert answer.degraded is None
@@ -272,8 +272,8 @@ async def test_req_emb_007_agent_context_injection(core: Core, provider: Recordi
     await save(core, key="falcon", content="the falcon nests on the tower")
     await embedded(core)
     assert core.lanes is not None
-    keeper = core.lanes.leading.keeper
-    service = RAGService(core.storage, provider, lambda: ServingModel(keeper.searched, keeper.reason))
+    builder = core.lanes.leading.builder
+    service = RAGService(core.storage, provider, lambda: ServingModel(builder.searched, builder.reason))
     calls: list[list[dict[str, str]]] = []
 
     async def model(messages: list[dict[str, str]]) -> str:

@@ -48,7 +48,7 @@ class ProviderLimits:
     max_inputs: int
     max_tokens: int | None = None
     longest_wait_s: float = 0.0
-    """How long a call of `embed` may wait for its turn under our own rate limits before anything is sent."""
+    """How long a call of `embed` may wait under our own rate limits before anything is sent."""
 
 
 class EmbeddingProvider(Embedder, Protocol):

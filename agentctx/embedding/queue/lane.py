@@ -1,4 +1,4 @@
-"""One model's path from pending jobs to vectors: its provider, its queue and its space keeper.
+"""One model's path from pending jobs to vectors: its provider, its queue and its space builder.
 
 Each space has its own lane, so that a provider that is down, slow or throttled does not block other models.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.embedding.providers.spending import Spending
-from agentctx.embedding.queue.space_keeper import Permit, SpaceKeeper, space_fingerprint
+from agentctx.embedding.queue.space_builder import Permit, SpaceBuilder, space_fingerprint
 from agentctx.embedding.queue.timing import Timer
 from agentctx.embedding.queue.worker import EmbeddingQueue
 from agentctx.errors import ProviderFailed
@@ -22,12 +22,12 @@ from agentctx.times import Clock
 
 
 class Lane:
-    """The lane of one model: `keeper.open`, then `run` until `queue.stop`.
+    """The lane of one model: `builder.open`, then `run` until `queue.stop`.
 
     Args:
         settings: the settings of the model. `spending` is its cost, or None if nothing is asked over HTTP.
         leads: whether this is the lane that answers.
-        permit: see `SpaceKeeper`.
+        permit: see `SpaceBuilder`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Lane:
             timer=timer,
             telemetry=telemetry,
         )
-        self.keeper = SpaceKeeper(
+        self.builder = SpaceBuilder(
             storage,
             provider,
             self.queue,
@@ -68,9 +68,9 @@ class Lane:
     @property
     def space(self) -> int:
         """The space being filled. It exists once the lane is open."""
-        if self.keeper.space is None:
+        if self.builder.space is None:
             raise RuntimeError("a lane is opened before it runs")
-        return self.keeper.space
+        return self.builder.space
 
     @property
     def fingerprint(self) -> dict[str, str | int]:
@@ -86,7 +86,7 @@ class Lane:
 
     async def answered(self) -> Vectors:
         """Wait until the model has answered; return the canary's vector."""
-        return await self.keeper.answered()
+        return await self.builder.answered()
 
     def is_well(self) -> bool:
         """Whether the provider embeds what it is given."""
@@ -99,6 +99,6 @@ class Lane:
     async def run(self) -> None:
         """Fill the space until `queue.stop`. A bug in either task is raised and ends the other task."""
         async with asyncio.TaskGroup() as tasks:
-            keeping = tasks.create_task(self.keeper.run(), name="space keeper")
+            building = tasks.create_task(self.builder.run(), name="space builder")
             await self.queue.run()
-            keeping.cancel()
+            building.cancel()

@@ -83,7 +83,7 @@ class Lanes:
         )
         for lane, space in zip(lanes, spaces, strict=True):
             lane.queue.throttle(1.0 if lane is self.leading else self._settings.share)
-            await lane.keeper.open(space)
+            await lane.builder.open(space)
 
     def __iter__(self) -> Iterator[Lane]:
         return iter(tuple(self._lanes))
@@ -136,7 +136,7 @@ class Lanes:
         estimate = await self.estimate(lane)
         if needs_consent(estimate, lane.settings.limits.confirm_usd) and not self._approved.is_set():
             self._is_held = True
-            lane.keeper.hold("waiting for you to accept its cost with `agentctx reembed`")
+            lane.builder.hold("waiting for you to accept its cost with `agentctx reembed`")
             log.info("reembed_held", space=space.id, tokens=estimate.tokens, usd=estimate.usd)
             await self._approved.wait()
             self._is_held = False
@@ -167,7 +167,7 @@ class Lanes:
             return "kept"
         if self._is_held:
             return "held"
-        if self.other.keeper.searched is None:
+        if self.other.builder.searched is None:
             return "building"
         is_compared = beside.comparison is not None or self.other is not self._next
         return "ready" if is_compared else "comparing"
@@ -234,8 +234,8 @@ class Lanes:
 
     async def _switch_to(self, lane: Lane) -> None:
         async with self._changing:
-            if lane.keeper.searched is None:
-                reason = (lane.keeper.reason or "").removesuffix(".")
+            if lane.builder.searched is None:
+                reason = (lane.builder.reason or "").removesuffix(".")
                 raise Conflict(
                     f"{lane.provider.model} cannot answer yet: {reason}.",
                     hint="`agentctx reembed` shows how far it is.",
@@ -274,7 +274,7 @@ class Lanes:
         lane, attempts = self.other, 0
         if lane is None:
             return
-        await lane.keeper.served()
+        await lane.builder.served()
         while not self.leads(lane):
             try:
                 await self._compare(lane)
@@ -291,7 +291,7 @@ class Lanes:
             return
         comparison = Comparison(**space.comparison) if space.comparison else None
         if comparison is None:
-            present = self.leading.keeper.searched
+            present = self.leading.builder.searched
             with self._telemetry.embedding("comparison", SAMPLE):
                 comparison = await compare(
                     self._storage,

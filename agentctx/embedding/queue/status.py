@@ -33,7 +33,7 @@ class QueueStatus:
 
 
 @dataclass(slots=True)
-class Tally:
+class QueueCounts:
     """The running counts of a queue."""
 
     embedded: int = 0

@@ -16,10 +16,10 @@ from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.embedding.queue.batch import Batch, Batcher
 from agentctx.embedding.queue.call import InFlight, call_provider
 from agentctx.embedding.queue.diagnosis import Diagnosis
-from agentctx.embedding.queue.intake import Intake
+from agentctx.embedding.queue.job_buffer import JobBuffer
+from agentctx.embedding.queue.outcomes import JobOutcomes, Outcome
 from agentctx.embedding.queue.retry import Failure, PostponedJobs
-from agentctx.embedding.queue.settlements import Outcome, Settlements
-from agentctx.embedding.queue.status import QueueStatus, State, Tally
+from agentctx.embedding.queue.status import QueueCounts, QueueStatus, State
 from agentctx.embedding.queue.table import JobTable, StorageAbandoned
 from agentctx.embedding.queue.timing import LoopTimer, Timer, alarm_at
 from agentctx.errors import Disposition, StorageFailed
@@ -65,8 +65,8 @@ class EmbeddingQueue:
         self._table = JobTable(storage, settings, space=space, timer=self._timer, rng=self._rng)
         size = min(settings.batch_size, settings.capacity)
         self._batcher = Batcher(size=size, wait_ms=settings.batch_wait_ms)
-        self._intake = Intake(capacity=settings.capacity, low_water=max(settings.capacity // 4, size - 1))
-        self._settlements = Settlements(self._timer)
+        self._buffer = JobBuffer(capacity=settings.capacity, low_water=max(settings.capacity // 4, size - 1))
+        self._outcomes = JobOutcomes(self._timer)
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._finished = asyncio.Event()
@@ -78,7 +78,7 @@ class EmbeddingQueue:
         self._share = 1.0
         self._rests_until = 0
         self._in_flight = InFlight(self._timer)
-        self._tally = Tally()
+        self._counts = QueueCounts()
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Accept jobs that have just been committed. Never blocks, drops jobs or raises.
@@ -88,20 +88,20 @@ class EmbeddingQueue:
         """
         if not jobs or self._finished.is_set():
             return
-        self._settlements.reopen(job.id for job in jobs)
-        self._intake.offer(jobs, self._timer.now())
+        self._outcomes.reopen(job.id for job in jobs)
+        self._buffer.offer(jobs, self._timer.now())
         self._check_soon()
 
     def drop(self, entries: Collection[str]) -> None:
         """Drop the texts of erased entries: here at once, at the provider within seconds."""
-        gone = self._batcher.drop(entries) + self._intake.drop(entries)
-        self._settle(gone, Outcome.DONE)
+        gone = self._batcher.drop(entries) + self._buffer.drop(entries)
+        self._end(gone, Outcome.DONE)
         self._in_flight.drop(entries)
         self._wake.set()
 
     def recheck_table(self) -> None:
         """Check the table again: jobs may be due, because buried ones were retried or a space backfilled."""
-        self._intake.has_backlog = True
+        self._buffer.has_backlog = True
         self._check_soon()
 
     def suspect(self) -> None:
@@ -176,7 +176,7 @@ class EmbeddingQueue:
         Jobs still open are missing from the result. Endings are remembered for some thousands of jobs; an id
         that is neither pending nor remembered is waited for like any other.
         """
-        return await self._settlements.wait(job_ids, timeout)
+        return await self._outcomes.wait(job_ids, timeout)
 
     async def idle(self) -> None:
         """Wait until nothing is in memory, at the provider or due in the table."""
@@ -189,14 +189,14 @@ class EmbeddingQueue:
             state=state,
             reason=reason,
             until=self._breaker.until if now < self._breaker.until else None,
-            queued=len(self._intake.known) - len(self._in_flight.jobs),
+            queued=len(self._buffer.known) - len(self._in_flight.jobs),
             in_flight=len(self._in_flight.jobs),
-            embedded=self._tally.embedded,
-            buried=self._tally.buried,
-            stale=self._tally.stale,
-            calls=self._tally.batch_sizes.total(),
-            failed_calls=self._tally.failed_calls,
-            batch_sizes=dict(self._tally.batch_sizes),
+            embedded=self._counts.embedded,
+            buried=self._counts.buried,
+            stale=self._counts.stale,
+            calls=self._counts.batch_sizes.total(),
+            failed_calls=self._counts.failed_calls,
+            batch_sizes=dict(self._counts.batch_sizes),
         )
 
     def _health(self, now: int) -> tuple[State, str | None]:
@@ -241,7 +241,7 @@ class EmbeddingQueue:
 
     def _finish(self) -> None:
         self._finished.set()
-        self._settlements.close()
+        self._outcomes.close()
 
     async def _work(self) -> None:
         try:
@@ -264,40 +264,40 @@ class EmbeddingQueue:
         """Return whether a stop has nothing left to wait for, given that no batch can be sent."""
         if self._is_hurried:
             is_held = len(self._batcher) > 0 or self._pause_reason is not None
-            return is_held or not self._intake.has_backlog
+            return is_held or not self._buffer.has_backlog
         if self._diagnosis.is_hopeless:
             log.warning("queue_stopped_early", reason=self._breaker.reason)
             return True
-        if self._intake.is_settled:
+        if self._buffer.is_empty:
             # The earlier value includes the leases of jobs that are done by now.
-            self._intake.due = await self._table.next_due()
-        return self._intake.due is None and self._intake.is_settled
+            self._buffer.due = await self._table.next_due()
+        return self._buffer.due is None and self._buffer.is_empty
 
     async def _sleep(self) -> None:
-        if self._intake.is_settled:
+        if self._buffer.is_empty:
             self._idle.set()
-        times = [at for at in (self._send_at(), self._probe_at(), self._intake.due) if at is not None]
+        times = [at for at in (self._send_at(), self._probe_at(), self._buffer.due) if at is not None]
         at = min(*times, self._timer.now() + LONGEST_NAP_MS) if times else None
         with alarm_at(self._timer, at, self._wake.set):
             await self._wake.wait()
         self._wake.clear()
 
     async def _refill(self) -> None:
-        room = self._intake.room(self._timer.now())
+        room = self._buffer.room(self._timer.now())
         if not room:
             return
         self._idle.clear()
-        self._intake.begin_claim()
-        jobs = await self._table.claim(room, exclude=self._intake.known)
-        self._intake.end_claim(jobs, asked=room, now=self._timer.now())
-        self._settlements.reopen(job.id for job in jobs)
+        self._buffer.begin_claim()
+        jobs = await self._table.claim(room, exclude=self._buffer.known)
+        self._buffer.end_claim(jobs, asked=room, now=self._timer.now())
+        self._outcomes.reopen(job.id for job in jobs)
         if len(jobs) < room:
             due = await self._table.next_due()
             if due is not None:
-                self._intake.expect(due)
+                self._buffer.expect(due)
 
     def _collect(self) -> None:
-        while not self._batcher.is_filled and (queued := self._intake.get()):
+        while not self._batcher.is_filled and (queued := self._buffer.get()):
             self._batcher.add(queued)
 
     def _send_at(self) -> int | None:
@@ -320,7 +320,7 @@ class EmbeddingQueue:
 
     async def _send(self, batch: Batch) -> None:
         began = self._timer.now()
-        self._tally.batch_sizes[len(batch)] += 1
+        self._counts.batch_sizes[len(batch)] += 1
         call = call_provider(
             self._provider,
             [job.text for job in batch],
@@ -350,15 +350,15 @@ class EmbeddingQueue:
         self._diagnosis.embedded()
         self._batcher.grow()
         stored = await self._table.complete(batch, vectors)
-        self._tally.embedded += stored
-        self._tally.stale += len(batch) - stored
+        self._counts.embedded += stored
+        self._counts.stale += len(batch) - stored
         if stored < len(batch):
             # A replaced text may have a successor that was not announced.
-            self._intake.has_backlog = True
-        self._settle(batch, Outcome.DONE)
+            self._buffer.has_backlog = True
+        self._end(batch, Outcome.DONE)
 
     async def _failed(self, batch: Batch, failure: Failure) -> None:
-        self._tally.failed_calls += 1
+        self._counts.failed_calls += 1
         verdict = await self._diagnosis.judge(batch, failure)
         if not failure.is_ours or verdict.fault is not None:
             log.warning(
@@ -374,19 +374,19 @@ class EmbeddingQueue:
 
     async def _postpone(self, postponed: PostponedJobs, reason: str) -> None:
         await self._table.postpone(postponed.jobs, not_before=postponed.not_before, error=reason)
-        self._intake.expect(postponed.not_before)
-        self._intake.release(postponed.jobs)
+        self._buffer.expect(postponed.not_before)
+        self._buffer.release(postponed.jobs)
 
     async def _bury(self, job: Job, reason: str) -> None:
         await self._table.bury(job, reason)
-        self._tally.buried += 1
+        self._counts.buried += 1
         log.warning("job_buried", job=job.id, entry=job.entry, reason=reason)
-        self._settle((job,), Outcome.BURIED)
+        self._end((job,), Outcome.BURIED)
 
-    def _settle(self, jobs: Batch, outcome: Outcome) -> None:
+    def _end(self, jobs: Batch, outcome: Outcome) -> None:
         self._diagnosis.forget(job.id for job in jobs)
-        self._intake.release(jobs)
-        self._settlements.settle((job.id for job in jobs), outcome)
+        self._buffer.release(jobs)
+        self._outcomes.record((job.id for job in jobs), outcome)
 
 
 def rest_ms(worked_ms: int, share: float) -> int:

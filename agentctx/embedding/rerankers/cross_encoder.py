@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from agentctx.embedding.onnx_runtime import model_files, open_session
-from agentctx.embedding.providers.embedded.lane import ModelLane, Stopped
 from agentctx.embedding.providers.embedded.model import input_types
+from agentctx.embedding.providers.embedded.model_thread import ModelThread, StopCheck
 from agentctx.embedding.providers.embedded.tokens import load_tokenizer
 from agentctx.embedding.rerankers.base import best_first, result_count
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
@@ -50,7 +50,7 @@ class CrossEncoderReranker:
         self._files = model_files(model_path, user="The cross-encoder", hint=hint)
         self._threads = threads
         self._window = window
-        self._lane = ModelLane("rerank")
+        self._thread = ModelThread("rerank")
         self._model: PairModel | None = None
         self._closed = False
 
@@ -74,17 +74,17 @@ class CrossEncoderReranker:
         if self._closed:
             raise ProviderFailed("The cross-encoder is closed.", hint="Create a new one.")
         texts = [chunk.content for chunk in chunks]
-        scores = await self._lane.run(lambda stopped: self._score(query, texts, stopped))
+        scores = await self._thread.run(lambda stopped: self._score(query, texts, stopped))
         return best_first(chunks, scores, wanted)
 
     async def aclose(self) -> None:
         """Finish the current pair, end the thread and free the model; idempotent."""
         self._closed = True
-        await self._lane.aclose()
+        await self._thread.aclose()
         self._model = None
 
-    def _score(self, query: str, texts: Sequence[str], stopped: Stopped) -> list[float]:
-        """Score the texts. Runs in the lane's thread, the only one that uses the model."""
+    def _score(self, query: str, texts: Sequence[str], stopped: StopCheck) -> list[float]:
+        """Score the texts. Runs in the model's thread, the only one that uses the model."""
         if self._model is None:
             self._model = self._load()
         shortened = self._model.tokens.shorten(query)

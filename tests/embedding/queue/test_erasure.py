@@ -10,8 +10,8 @@ import pytest
 
 from agentctx.embedding.queue.batch import Batcher, QueuedJob
 from agentctx.embedding.queue.call import RECALL_AFTER_MS
-from agentctx.embedding.queue.intake import Intake
-from agentctx.embedding.queue.settlements import Outcome
+from agentctx.embedding.queue.job_buffer import JobBuffer
+from agentctx.embedding.queue.outcomes import Outcome
 from agentctx.errors import Disposition, ProviderFailed
 from agentctx.storage.records import Job
 from agentctx.storage.vectors import Vectors
@@ -144,14 +144,14 @@ async def test_an_erasure_that_is_rolled_back_loses_no_job(
 
 
 def test_a_claim_may_return_jobs_from_before_an_erasure() -> None:
-    intake = Intake(capacity=8, low_water=2)
-    intake.begin_claim()
-    assert intake.drop(["entry-1"]) == ()
-    intake.end_claim([make_job(1), make_job(2)], asked=8, now=0)
-    assert list(intake.known) == [2]
-    intake.begin_claim()
-    intake.end_claim([make_job(1)], asked=8, now=0)
-    assert list(intake.known) == [2, 1]
+    buffer = JobBuffer(capacity=8, low_water=2)
+    buffer.begin_claim()
+    assert buffer.drop(["entry-1"]) == ()
+    buffer.end_claim([make_job(1), make_job(2)], asked=8, now=0)
+    assert list(buffer.known) == [2]
+    buffer.begin_claim()
+    buffer.end_claim([make_job(1)], asked=8, now=0)
+    assert list(buffer.known) == [2, 1]
 
 
 def test_all_texts_of_an_entry_leave_a_batch_and_the_others_keep_their_order() -> None:

@@ -19,7 +19,7 @@ from agentctx.errors import Conflict, Disposition, NotFound
 from agentctx.storage.records import Space, SpaceState
 from agentctx.wire import ReembedReply
 from agentctx_testing.drafts import assert_sound
-from tests.embedding.queue.test_space_keeper import ChangedProvider
+from tests.embedding.queue.test_space_builder import ChangedProvider
 from tests.running_core import ME, running_core, save
 from tests.wire_requests import search
 
@@ -55,7 +55,7 @@ async def wait_for_stage(core: Core, stage: str) -> None:
 async def wait_until_answering(core: Core, model: str) -> None:
     assert core.lanes is not None
     async with asyncio.timeout(20):
-        while core.lanes.leading.provider.model != model or core.lanes.leading.keeper.searched is None:
+        while core.lanes.leading.provider.model != model or core.lanes.leading.builder.searched is None:
             await core.storage.jobs.depth()
 
 
@@ -217,7 +217,7 @@ async def test_the_advice_works_in_every_state(tmp_path: Path) -> None:
         await wait_until_answering(core, "new")
         lane = lanes_of(core).other
         assert lane is not None
-        await lane.keeper.served()
+        await lane.builder.served()
         assert "--switch` returns to it" in await advice(core)
         reply = await core.reembed.reembed("switch", ME)
         assert reply.answering is not None

@@ -10,8 +10,8 @@ import pytest
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding.providers.base import ProviderLimits
 from agentctx.embedding.providers.canary import CANARY
+from agentctx.embedding.queue.outcomes import Outcome
 from agentctx.embedding.queue.retry import MOST_TRIES
-from agentctx.embedding.queue.settlements import Outcome
 from agentctx.embedding.queue.worker import EmbeddingQueue
 from agentctx.errors import Disposition, ProviderFailed, SpendCapReached, StorageFailed, StorageFull
 from agentctx.storage.vectors import Vectors

@@ -39,11 +39,11 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
 async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **changes: Any) -> Answer:
     """Return the context of an injection; with `eagerness` None, of everything found."""
     assert core.lanes is not None
-    keeper = core.lanes.leading.keeper
+    builder = core.lanes.leading.builder
     rag = RAGService(
         core.storage,
-        keeper.provider,
-        lambda: ServingModel(keeper.searched, keeper.reason),
+        builder.provider,
+        lambda: ServingModel(builder.searched, builder.reason),
         RagSettings(**changes.pop("settings", {})),
         eagerness=eagerness,
     )

@@ -46,11 +46,11 @@ async def core(tmp_path: Path, provider: FakeProvider, clock: ManualClock) -> As
 
 def service(core: Core, **settings: Any) -> RAGService:
     assert core.lanes is not None
-    keeper = core.lanes.leading.keeper
+    builder = core.lanes.leading.builder
     return RAGService(
         core.storage,
-        keeper.provider,
-        lambda: ServingModel(keeper.searched, keeper.reason),
+        builder.provider,
+        lambda: ServingModel(builder.searched, builder.reason),
         RagSettings(**settings),
     )
 
@@ -414,9 +414,12 @@ async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Cor
     await save_numbered(core)
     await embedded(core)
     assert core.lanes is not None
-    keeper, reranker = core.lanes.leading.keeper, LastFirst()
+    builder, reranker = core.lanes.leading.builder, LastFirst()
     rag = RAGService(
-        core.storage, keeper.provider, lambda: ServingModel(keeper.searched, keeper.reason), reranker=reranker
+        core.storage,
+        builder.provider,
+        lambda: ServingModel(builder.searched, builder.reason),
+        reranker=reranker,
     )
     by_relevance = await rag.retrieve(asked("red", order="relevance", limit=3))
     answer = await rag.retrieve(asked("red", limit=3))

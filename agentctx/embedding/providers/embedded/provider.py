@@ -17,8 +17,8 @@ from agentctx.embedding.onnx_runtime import model_files
 from agentctx.embedding.providers.base import ProviderLimits, require_unicode
 from agentctx.embedding.providers.embedded.built_models import MINILM, BuiltModel
 from agentctx.embedding.providers.embedded.cache import find_built
-from agentctx.embedding.providers.embedded.lane import ModelLane, Stopped
 from agentctx.embedding.providers.embedded.model import SentenceModel, load_model
+from agentctx.embedding.providers.embedded.model_thread import ModelThread, StopCheck
 from agentctx.embedding.providers.embedded.tokens import OVERLAP, WINDOW
 from agentctx.embedding.providers.embedded.weights import sha256_of
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
@@ -69,9 +69,9 @@ class EmbeddedProvider:
         self.dimension = dimension if self._own else built.dimension
         # With several threads per run, they belong to the session: only the process clock counts them.
         clock = time.thread_time if threads == 1 else time.process_time
-        self._batches = ModelLane("embed", background=True, clock=clock)
-        self._queries = ModelLane("embed-query", clock=clock)
-        self._long_queries = ModelLane("embed-long-query", clock=clock)
+        self._batches = ModelThread("embed", background=True, clock=clock)
+        self._queries = ModelThread("embed-query", clock=clock)
+        self._long_queries = ModelThread("embed-long-query", clock=clock)
         self._loading: asyncio.Task[SentenceModel] | None = None
         self._closed = False
         self.windowed_texts = 0
@@ -91,8 +91,8 @@ class EmbeddedProvider:
     @property
     def cpu_seconds(self) -> float:
         """CPU time spent embedding. Exact with one thread; with more, an upper bound (whole process)."""
-        lanes = (self._batches, self._queries, self._long_queries)
-        return sum(lane.cpu_seconds for lane in lanes)
+        threads = (self._batches, self._queries, self._long_queries)
+        return sum(thread.cpu_seconds for thread in threads)
 
     @cached_property
     def fingerprint(self) -> Mapping[str, str | int]:
@@ -124,8 +124,8 @@ class EmbeddedProvider:
 
     async def embed_query(self, text: str) -> Vectors:
         """Return one vector `(dimension,)`. Raises like `embed`."""
-        lane = self._queries if len(text) <= LONG_QUERY else self._long_queries
-        row: Vectors = (await self._embed(lane, [text]))[0]
+        thread = self._queries if len(text) <= LONG_QUERY else self._long_queries
+        row: Vectors = (await self._embed(thread, [text]))[0]
         return row
 
     async def aclose(self) -> None:
@@ -135,13 +135,13 @@ class EmbeddedProvider:
         if loading:
             loading.cancel()
             await asyncio.wait([loading])
-        lanes = (self._queries, self._long_queries, self._batches)
-        await asyncio.gather(*(lane.aclose() for lane in lanes))
+        threads = (self._queries, self._long_queries, self._batches)
+        await asyncio.gather(*(thread.aclose() for thread in threads))
 
-    async def _embed(self, lane: ModelLane, texts: list[str]) -> Vectors:
+    async def _embed(self, thread: ModelThread, texts: list[str]) -> Vectors:
         require_unicode(texts)
         model = await self._loaded()
-        rows, windowed = await lane.run(lambda stopped: _embed_each(model, texts, self.dimension, stopped))
+        rows, windowed = await thread.run(lambda stopped: _embed_each(model, texts, self.dimension, stopped))
         self.windowed_texts += windowed
         return np.concatenate([np.empty((0, self.dimension), np.float32), *rows])
 
@@ -194,7 +194,7 @@ def _probe(model: SentenceModel, dimension: int) -> int:
 
 
 def _embed_each(
-    model: SentenceModel, texts: Sequence[str], dimension: int, stopped: Stopped
+    model: SentenceModel, texts: Sequence[str], dimension: int, stopped: StopCheck
 ) -> tuple[list[Vectors], int]:
     """Return the vector of each text, and how many texts took more than one window."""
     rows: list[Vectors] = []

@@ -16,8 +16,8 @@ from agentctx.embedding.providers.base import (
     requests_within,
     require_unicode,
 )
-from agentctx.embedding.providers.pace import RequestPace
 from agentctx.embedding.providers.prices import estimate_tokens
+from agentctx.embedding.providers.rate_limits import RateLimits
 from agentctx.embedding.providers.remote.http import Address, HttpClient
 from agentctx.embedding.providers.remote.wire_format import OpenAIFormat
 from agentctx.embedding.providers.spending import Spending
@@ -42,7 +42,7 @@ class RemoteProvider:
         wire_format: the service's wire format.
         address: the service's address.
         limits: limits of one request; longer lists are sent in several.
-        pace: rate limit of the requests.
+        rates: rate limits of the requests.
         spending: counts the cost of requests and may refuse them.
     """
 
@@ -56,7 +56,7 @@ class RemoteProvider:
         wire_format: OpenAIFormat,
         address: Address,
         limits: ProviderLimits,
-        pace: RequestPace,
+        rates: RateLimits,
         spending: Spending,
     ) -> None:
         self.id = provider_id
@@ -67,7 +67,7 @@ class RemoteProvider:
         self._settings = settings
         self._wire_format = wire_format
         self._base_url = address.base_url
-        self._pace = pace
+        self._rates = rates
         self._spending = spending
         self._http = HttpClient(address, timeout_s=settings.queue.call_timeout_s)
         self._batch_lanes = asyncio.Semaphore(BATCH_LANES)
@@ -122,7 +122,7 @@ class RemoteProvider:
     async def _ask(self, texts: Sequence[str], *, is_question: bool = False) -> Vectors:
         tokens = sum(estimate_tokens(len(text.encode())) for text in texts)
         async with yield_admission():
-            await (self._pace.questions if is_question else self._pace.documents).turn(tokens)
+            await (self._rates.questions if is_question else self._rates.documents).acquire(tokens)
             with self._spending.call(tokens) as charge:
                 reply = await self._http.post(
                     self._wire_format.path,

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from agentctx.config.embedding import EmbeddingLimitSettings, EmbeddingSettings
 from agentctx.embedding.providers.base import ProviderLimits
-from agentctx.embedding.providers.pace import RequestPace
+from agentctx.embedding.providers.rate_limits import RateLimits
 from agentctx.embedding.providers.remote.http import Address
 from agentctx.embedding.providers.remote.provider import RemoteProvider
 from agentctx.embedding.providers.remote.wire_format import (
@@ -101,7 +101,7 @@ def create_remote(
             f"{service_id} needs a model name.", hint="Set embedding.model to a model of that server."
         )
     _require_price(model, settings.limits, spending)
-    pace = RequestPace(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
+    rates = RateLimits(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
     return RemoteProvider(
         service_id,
         settings,
@@ -112,8 +112,8 @@ def create_remote(
             key_header=service.key_header,
             use_environment_proxies=settings.use_environment_proxies,
         ),
-        limits=_limits(service.limits, pace, settings.queue.batch_size),
-        pace=pace,
+        limits=_limits(service.limits, rates, settings.queue.batch_size),
+        rates=rates,
         spending=spending,
     )
 
@@ -136,11 +136,13 @@ def _wire_format(service_id: str, model: str, settings: EmbeddingSettings) -> Op
     return made
 
 
-def _limits(limits: ProviderLimits, pace: RequestPace, batch_size: int) -> ProviderLimits:
+def _limits(limits: ProviderLimits, rates: RateLimits, batch_size: int) -> ProviderLimits:
     """Return the service's limits, lowered so that the rate limit lets every request through."""
-    own = [most for most in (limits.max_tokens, pace.documents.max_tokens) if most is not None]
+    own = [most for most in (limits.max_tokens, rates.documents.max_tokens) if most is not None]
     return replace(
-        limits, max_tokens=min(own, default=None), longest_wait_s=pace.documents.longest_wait_s(batch_size)
+        limits,
+        max_tokens=min(own, default=None),
+        longest_wait_s=rates.documents.longest_wait_s(batch_size),
     )
 
 

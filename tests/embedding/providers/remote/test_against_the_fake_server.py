@@ -149,7 +149,7 @@ async def test_a_daemon_embeds_all_but_the_poisoned_text(
     )
     async with running_core(tmp_path / "data", provider, settings=settings) as core:
         assert core.lanes is not None
-        await core.lanes.leading.keeper.served()
+        await core.lanes.leading.builder.served()
         server.script(*faults)
         texts = [f"text {number}" for number in range(11)] + ["the poison"]
         await asyncio.gather(*(save(core, key=text, content=text) for text in texts))

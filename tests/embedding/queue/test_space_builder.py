@@ -1,4 +1,4 @@
-"""The space keeper with the real storage and queue."""
+"""The space builder with the real storage and queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from agentctx.daemon.build import Core
 from agentctx.embedding.providers.canary import CANARY
 from agentctx.embedding.providers.fake import FakeFault, FakeProvider
-from agentctx.embedding.queue.space_keeper import FILLING, SpaceKeeper
+from agentctx.embedding.queue.space_builder import FILLING, SpaceBuilder
 from agentctx.embedding.queue.status import QueueStatus
 from agentctx.errors import DeadlineExceeded, Disposition
 from agentctx.storage.records import SpaceState
@@ -26,10 +26,10 @@ from tests.wire_requests import search
 
 async def wait_until_served(core: Core) -> int:
     assert core.lanes is not None
-    await core.lanes.leading.keeper.served()
+    await core.lanes.leading.builder.served()
     await embedded(core)
-    assert core.lanes.leading.keeper.searched is not None
-    return core.lanes.leading.keeper.searched
+    assert core.lanes.leading.builder.searched is not None
+    return core.lanes.leading.builder.searched
 
 
 async def test_the_first_model_is_searched_once_it_has_answered(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ async def test_entries_saved_before_the_model_answered_are_embedded(tmp_path: Pa
         saved = await save(core, key="k", content="red apple")
         assert saved.embedding == "pending"
         assert core.lanes is not None
-        assert core.lanes.leading.keeper.state == "starting"
+        assert core.lanes.leading.builder.state == "starting"
         provider.release()
         await embedded(core)
         assert (await core.entries.get(saved.id, ME)).embedding == "done"
@@ -158,20 +158,20 @@ async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path
     async with running_core(tmp_path, None) as core:
         timer = ManualTimer()
         lane = RecordingLane()
-        keeper = SpaceKeeper(core.storage, provider, lane, timer=timer)
-        await keeper.open()
-        running = asyncio.ensure_future(keeper.run())
+        builder = SpaceBuilder(core.storage, provider, lane, timer=timer)
+        await builder.open()
+        running = asyncio.ensure_future(builder.run())
         await timer.until(lambda: len(provider.calls) >= 5)
-        assert keeper.searched is None
-        assert keeper.reason is not None
-        assert keeper.reason.startswith("provider_failed")
+        assert builder.searched is None
+        assert builder.reason is not None
+        assert builder.reason.startswith("provider_failed")
         assert lane.is_held
         provider.faults.clear()
         while not running.done():
             await timer.advance(120_000)
             await core.storage.jobs.depth()
-        await keeper.served()
-        assert keeper.state == "ok"
+        await builder.served()
+        assert builder.state == "ok"
 
 
 async def test_the_reason_is_the_problem_that_stops_the_embedding(tmp_path: Path) -> None:
@@ -179,13 +179,13 @@ async def test_the_reason_is_the_problem_that_stops_the_embedding(tmp_path: Path
         await save(core, key="k", content="red apple")
         await wait_until_served(core)
         lane, provider = RecordingLane(), FakeProvider(model="other")
-        keeper = SpaceKeeper(core.storage, provider, lane, timer=ManualTimer(), leads=lambda: False)
-        await keeper.open()
-        running = asyncio.ensure_future(keeper.run())
+        builder = SpaceBuilder(core.storage, provider, lane, timer=ManualTimer(), leads=lambda: False)
+        await builder.open()
+        running = asyncio.ensure_future(builder.run())
         await lane.resumed.wait()
-        assert keeper.reason == FILLING
+        assert builder.reason == FILLING
         lane.problem = "provider_failed: 401"
-        assert keeper.reason == lane.problem
+        assert builder.reason == lane.problem
         running.cancel()
 
 
@@ -211,11 +211,11 @@ async def test_a_database_timeout_is_retried(tmp_path: Path, monkeypatch: pytest
         await wait_until_served(core)
         timer, slow = ManualTimer(), SlowSpaces(core.storage.spaces)
         monkeypatch.setattr(core.storage, "spaces", slow)
-        keeper = SpaceKeeper(core.storage, FakeProvider(model="other"), RecordingLane(), timer=timer)
-        await keeper.open()
-        running = asyncio.ensure_future(keeper.run())
+        builder = SpaceBuilder(core.storage, FakeProvider(model="other"), RecordingLane(), timer=timer)
+        await builder.open()
+        running = asyncio.ensure_future(builder.run())
         while not running.done():
             await timer.advance(120_000)
             await core.storage.jobs.depth()
         await running
-        assert (slow.calls, keeper.state) == (2, "ok")
+        assert (slow.calls, builder.state) == (2, "ok")

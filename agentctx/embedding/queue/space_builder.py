@@ -1,4 +1,4 @@
-"""Keep the space of the configured model: open it, probe the model, detect a changed model, fill the space.
+"""Build the space of the configured model: open it, probe the model, detect a changed model, fill the space.
 
     starting ──probe──► owing ──permit, all embedded──► serving
                  ▲                                        │
@@ -42,7 +42,7 @@ Permit: TypeAlias = Callable[[Space], Awaitable[None]]
 
 
 class PausableQueue(Protocol):
-    """The part of the queue that the keeper needs."""
+    """The part of the queue that the builder needs."""
 
     def pause(self, reason: str) -> None: ...
     def resume(self) -> None: ...
@@ -55,8 +55,8 @@ async def _at_once(_: Space) -> None:
     """Permit filling without approval."""
 
 
-class SpaceKeeper:
-    """Keeps one space: `open` before the first save is accepted, then `run` in the background.
+class SpaceBuilder:
+    """Builds one space: `open` before the first save is accepted, then `run` in the background.
 
     Args:
         leads: whether this model is to answer, so that its space is activated when complete.

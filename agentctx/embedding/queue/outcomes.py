@@ -28,7 +28,7 @@ class _Waiter:
         self.wake = asyncio.Event()
 
 
-class Settlements:
+class JobOutcomes:
     """Reports to waiters how jobs ended. Use it from one event loop."""
 
     def __init__(self, timer: Timer) -> None:
@@ -37,7 +37,7 @@ class Settlements:
         self._waiters: defaultdict[int, set[_Waiter]] = defaultdict(set)
         self._is_closed = False
 
-    def settle(self, jobs: Iterable[int], outcome: Outcome) -> None:
+    def record(self, jobs: Iterable[int], outcome: Outcome) -> None:
         for job in jobs:
             self._ended[job] = outcome
             self._ended.move_to_end(job)
@@ -63,7 +63,7 @@ class Settlements:
         return waiter.ended
 
     def close(self) -> None:
-        """Wake all waiters with the endings so far: no more jobs will settle."""
+        """Wake all waiters with the endings so far: no more jobs will end."""
         self._is_closed = True
         for waiters in self._waiters.values():
             for waiter in waiters:

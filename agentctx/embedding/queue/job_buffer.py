@@ -12,7 +12,7 @@ from agentctx.embedding.queue.batch import Batch, QueuedJob, jobs_of
 from agentctx.storage.records import Job
 
 
-class Intake:
+class JobBuffer:
     """The bounded queue in memory, and what is known about the jobs beyond it."""
 
     def __init__(self, *, capacity: int, low_water: int) -> None:
@@ -35,7 +35,7 @@ class Intake:
         return tuple(self._known)
 
     @property
-    def is_settled(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether memory is empty and the table cannot hold a due job."""
         return not (self._known or self.has_backlog or self._is_claiming)
 

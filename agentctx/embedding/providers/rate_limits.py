@@ -13,7 +13,7 @@ _LARGEST_TEXT_TOKENS: Final = 2_000
 """A chunk with its header has fewer."""
 
 
-class RequestPace:
+class RateLimits:
     """Limits the rate of calls. 0 means no limit.
 
     Each limit is a leaky bucket, like the providers' own: after a pause, a minute's worth may go at once. A
@@ -21,11 +21,11 @@ class RequestPace:
     """
 
     def __init__(self, requests_per_minute: int = 0, tokens_per_minute: int = 0) -> None:
-        self.documents = PaceLane(requests_per_minute, tokens_per_minute, 1 - QUESTION_SHARE)
-        self.questions = PaceLane(requests_per_minute, tokens_per_minute, QUESTION_SHARE)
+        self.documents = RateLimit(requests_per_minute, tokens_per_minute, 1 - QUESTION_SHARE)
+        self.questions = RateLimit(requests_per_minute, tokens_per_minute, QUESTION_SHARE)
 
 
-class PaceLane:
+class RateLimit:
     """A share of both limits."""
 
     def __init__(self, requests_per_minute: int, tokens_per_minute: int, share: float) -> None:
@@ -37,7 +37,7 @@ class PaceLane:
         """The most tokens of a request that the limit lets through; None without a limit."""
         return int(self._tokens.max_rate) if self._tokens else None
 
-    async def turn(self, tokens: int) -> None:
+    async def acquire(self, tokens: int) -> None:
         """Wait until a request of `tokens` tokens may be sent. One over the limit uses all of it."""
         if self._requests:
             await self._requests.acquire(1)

@@ -1,4 +1,4 @@
-"""A lane: one worker thread that runs calls in turn, stops when no caller waits, and measures its CPU."""
+"""One worker thread that runs calls one after the other, stops when no caller waits, and measures its CPU."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
-Stopped: TypeAlias = Callable[[], bool]
+StopCheck: TypeAlias = Callable[[], bool]
 """True once the result is no longer wanted."""
 
 BACKGROUND_NICENESS = 5
 
 
-class ModelLane:
+class ModelThread:
     """A single worker thread, started by the first call.
 
     `background` lowers its priority on a busy machine (Linux). `clock` returns the CPU seconds that
@@ -36,10 +36,10 @@ class ModelLane:
             1, thread_name_prefix=name, initializer=_step_back if background else None
         )
 
-    async def run(self, work: Callable[[Stopped], T]) -> T:
+    async def run(self, work: Callable[[StopCheck], T]) -> T:
         """Run `work` in the thread; return its result or raise its error.
 
-        `work` is asked to stop when the caller is cancelled or the lane closes.
+        `work` is asked to stop when the caller is cancelled or the thread closes.
         """
         abandoned = threading.Event()
 
@@ -57,7 +57,7 @@ class ModelLane:
         self._closing.set()
         await asyncio.to_thread(self._executor.shutdown)
 
-    def _measure(self, work: Callable[[Stopped], T], stopped: Stopped) -> T:
+    def _measure(self, work: Callable[[StopCheck], T], stopped: StopCheck) -> T:
         start = self._clock()
         try:
             return work(stopped)
