@@ -6,10 +6,10 @@ import re
 from bisect import bisect_right
 
 from agentctx.text.chunking.base import Span
-from agentctx.text.chunking.borders import separator_levels
+from agentctx.text.chunking.boundaries import separator_levels
 from agentctx.text.chunking.markdown import markdown_layout
 from agentctx.text.chunking.packing import Layout, PackLimits, pack
-from agentctx.text.chunking.weights import CharacterRuler, Ruler, WeightTable
+from agentctx.text.chunking.weights import CharacterMeasure, TextMeasure, WeightTable
 
 CHUNKING_VERSION = 2
 """Stored with every chunk. Raise it whenever any text is split differently than before."""
@@ -70,30 +70,30 @@ def chunk_entry(content: str, *, source: str | None = None) -> list[Span]:
     """Return the positions of an entry's chunks, in order.
 
     Chunks have about 800 Latin characters, fewer in denser scripts, and overlap by about 100. Cuts are at
-    paragraph, line, sentence, clause and word borders, or follow the structure if `source` names Markdown. A
-    text that fits is one chunk, from 0 to the end. Every character is in a chunk, except for whitespace:
-    blank chunks are left out, so a blank entry has no chunks.
+    boundaries of paragraphs, lines, sentences, clauses and words, or follow the structure if `source` names
+    Markdown. A text that fits is one chunk, from 0 to the end. Every character is in a chunk, except for
+    whitespace: blank chunks are left out, so a blank entry has no chunks.
     """
     if not content or content.isspace():
         return []
     heaviest = 1 if content.isascii() else _HEAVIEST
     if len(content) * heaviest <= ENTRY_LIMITS.chunk_size:
         return [Span(0, len(content))]
-    ruler = _ruler(content)
-    if ruler.between(0, len(content)) <= ENTRY_LIMITS.chunk_size:
+    measure = _measure(content)
+    if measure.between(0, len(content)) <= ENTRY_LIMITS.chunk_size:
         return [Span(0, len(content))]
-    spans = pack(content, ruler, _layout(content, ruler, source), ENTRY_LIMITS)
+    spans = pack(content, measure, _layout(content, measure, source), ENTRY_LIMITS)
     return [span for span in spans if not content[span.start : span.end].isspace()]
 
 
-def _layout(content: str, ruler: Ruler, source: str | None) -> Layout:
+def _layout(content: str, measure: TextMeasure, source: str | None) -> Layout:
     levels = separator_levels(content, _LEVELS)
     if source is not None and source.lower().endswith(MARKDOWN_SUFFIXES):
-        return markdown_layout(content, ruler, ENTRY_LIMITS.chunk_size, levels)
+        return markdown_layout(content, measure, ENTRY_LIMITS.chunk_size, levels)
     return Layout(levels)
 
 
-def _ruler(content: str) -> Ruler:
+def _measure(content: str) -> TextMeasure:
     if content.isascii() or re.search(_HEAVIER_THAN_LATIN, content) is None:
-        return CharacterRuler(len(content))
-    return _WEIGHTS.ruler(content)
+        return CharacterMeasure(len(content))
+    return _WEIGHTS.measure(content)

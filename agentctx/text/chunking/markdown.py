@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentctx.text.chunking.base import Span
-from agentctx.text.chunking.borders import Borders, PositionBorders
+from agentctx.text.chunking.boundaries import Boundaries, PositionBoundaries
 from agentctx.text.chunking.packing import Layout, pack
 from agentctx.text.chunking.span_chunker import SpanChunker
-from agentctx.text.chunking.weights import Ruler
+from agentctx.text.chunking.weights import TextMeasure
 
 HEADING_DEPTHS = 6
 
@@ -28,19 +28,19 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?=[^\n:#]+:)(?:.*\n)*?(?:---|\.\.\.)
 class MarkdownChunker(SpanChunker):
     """Splits Markdown like a `RecursiveCharacterChunker` that knows the structure.
 
-    Preferred borders are headings, higher levels first, then blocks (paragraphs, fenced code, tables, lists),
-    then list items and table rows, then `separators`. A heading stays with the text after it, and a chunk
-    that begins with a heading repeats nothing of the section before. Fenced code and front matter stay whole
-    if they fit a chunk; otherwise they are cut at the separators. Sections are joined up to the chunk size.
-    The guarantees of `packing.pack` hold.
+    Preferred boundaries are headings, higher levels first, then blocks (paragraphs, fenced code, tables,
+    lists), then list items and table rows, then `separators`. A heading stays with the text after it, and a
+    chunk that begins with a heading repeats nothing of the section before. Fenced code and front matter stay
+    whole if they fit a chunk; otherwise they are cut at the separators. Sections are joined up to the chunk
+    size. The guarantees of `packing.pack` hold.
     """
 
     kind = "Markdown"
 
     def spans(self, text: str) -> list[Span]:
-        ruler = self._ruler(text)
-        layout = markdown_layout(text, ruler, self.limits.chunk_size, self._levels(text))
-        return pack(text, ruler, layout, self.limits)
+        measure = self._measure(text)
+        layout = markdown_layout(text, measure, self.limits.chunk_size, self._levels(text))
+        return pack(text, measure, layout, self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +53,17 @@ class Outline:
     """Starts of text after a blank line, of fenced code and of front matter."""
     parts: list[int] = field(default_factory=list)
     """Starts of list items, of further paragraphs in them, and of table rows."""
-    atoms: list[Span] = field(default_factory=list)
+    unbreakable: list[Span] = field(default_factory=list)
     """Fenced code, front matter, and headings up to the first character of their text."""
 
 
-def markdown_layout(text: str, ruler: Ruler, chunk_size: int, inner: Sequence[Borders]) -> Layout:
-    """Return the structure of `text` for the cutter; `inner` are the levels inside a block."""
+def markdown_layout(text: str, measure: TextMeasure, chunk_size: int, inner: Sequence[Boundaries]) -> Layout:
+    """Return the structure of `text` for the packer; `inner` are the levels inside a block."""
     outline = outline_of(text)
-    sections = [PositionBorders(positions, _HEADING_SHARE) for positions in outline.headings if positions]
-    levels = [*sections, PositionBorders(outline.blocks), PositionBorders(outline.parts), *inner]
+    sections = [PositionBoundaries(positions, _HEADING_SHARE) for positions in outline.headings if positions]
+    levels = [*sections, PositionBoundaries(outline.blocks), PositionBoundaries(outline.parts), *inner]
     starts = frozenset(position for positions in outline.headings for position in positions)
-    return Layout(levels, _fitting(outline.atoms, ruler, chunk_size), starts)
+    return Layout(levels, _fitting(outline.unbreakable, measure, chunk_size), starts)
 
 
 def outline_of(text: str) -> Outline:
@@ -73,7 +73,7 @@ def outline_of(text: str) -> Outline:
     front_matter = _FRONT_MATTER.match(text)
     if front_matter:
         position = front_matter.end()
-        reader.outline.atoms.append(Span(0, position))
+        reader.outline.unbreakable.append(Span(0, position))
     for line in text[position:].split("\n"):
         reader.read(position, line)
         position += len(line) + 1
@@ -81,18 +81,18 @@ def outline_of(text: str) -> Outline:
     return reader.outline
 
 
-def _fitting(atoms: Sequence[Span], ruler: Ruler, chunk_size: int) -> list[Span]:
-    """Keep the atoms that fit a chunk; overlapping ones are joined or, if too large, the later is kept."""
+def _fitting(unbreakable: Sequence[Span], measure: TextMeasure, chunk_size: int) -> list[Span]:
+    """Keep the spans that fit a chunk; overlapping ones are joined or, if too large, the later is kept."""
     kept: list[Span] = []
-    for atom in atoms:
-        if ruler.between(atom.start, atom.end) > chunk_size:
+    for span in unbreakable:
+        if measure.between(span.start, span.end) > chunk_size:
             continue
-        if kept and kept[-1].end > atom.start:
-            joined = Span(kept.pop().start, atom.end)
-            fits = ruler.between(joined.start, joined.end) <= chunk_size
-            kept.append(joined if fits else atom)
+        if kept and kept[-1].end > span.start:
+            joined = Span(kept.pop().start, span.end)
+            fits = measure.between(joined.start, joined.end) <= chunk_size
+            kept.append(joined if fits else span)
         else:
-            kept.append(atom)
+            kept.append(span)
     return kept
 
 
@@ -128,7 +128,7 @@ class _Reader:
 
     def finish(self, end: int) -> None:
         if self.fence:
-            self.outline.atoms.append(Span(self.fence_start, end))
+            self.outline.unbreakable.append(Span(self.fence_start, end))
 
     def _open_fence(self, start: int, mark: str) -> None:
         self.outline.blocks.append(start)
@@ -138,7 +138,7 @@ class _Reader:
     def _read_code(self, start: int, line: str) -> None:
         mark = line.strip()
         if len(mark) >= len(self.fence) and not mark.strip(self.fence[0]):
-            self.outline.atoms.append(Span(self.fence_start, start + len(line)))
+            self.outline.unbreakable.append(Span(self.fence_start, start + len(line)))
             self.fence, self.after_break = "", True
 
     def _add_heading(self, start: int, depth: int) -> None:
@@ -150,7 +150,7 @@ class _Reader:
         """Tie the preceding heading to the first character of the text that begins here."""
         if self.heading is not None:
             indent = len(line) - len(line.lstrip())
-            self.outline.atoms.append(Span(self.heading, start + indent + 1))
+            self.outline.unbreakable.append(Span(self.heading, start + indent + 1))
             self.heading = None
 
     def _read_text(self, start: int, line: str) -> None:

@@ -1,4 +1,4 @@
-"""Split one text into overlapping spans that cover it. Pure: knows borders and weights, not languages."""
+"""Split one text into overlapping spans that cover it. Pure: knows boundaries and weights, not languages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from enum import IntEnum
 
 from agentctx.errors import InvalidInput
 from agentctx.text.chunking.base import Span
-from agentctx.text.chunking.borders import NOWHERE, Borders, first_grapheme_border, last_grapheme_border
-from agentctx.text.chunking.weights import Ruler
+from agentctx.text.chunking.boundaries import (
+    NOWHERE,
+    Boundaries,
+    first_grapheme_boundary,
+    last_grapheme_boundary,
+)
+from agentctx.text.chunking.weights import TextMeasure
 
 _NON_BLANK = re.compile(r"\S")
 
@@ -37,42 +42,42 @@ class PackLimits:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the cutter knows about a text's structure."""
+    """What the packer knows about a text's structure."""
 
-    levels: Sequence[Borders]
-    """Kinds of borders, the best first."""
-    atoms: Sequence[Span] = ()
+    levels: Sequence[Boundaries]
+    """Kinds of boundaries, the best first."""
+    unbreakable: Sequence[Span] = ()
     """Parts to keep whole: ascending, disjoint, none heavier than a chunk."""
     starts: frozenset[int] = field(default=frozenset())
     """Borders after which nothing is repeated, because a new chunk begins there."""
 
-    def atom_around(self, position: int) -> Span | None:
-        """Return the atom that a cut at `position` would break."""
-        if not self.atoms:
+    def unbreakable_around(self, position: int) -> Span | None:
+        """Return the unbreakable span that a cut at `position` would break."""
+        if not self.unbreakable:
             return None
-        index = bisect_left(self.atoms, position, key=lambda atom: atom.start) - 1
-        if index >= 0 and self.atoms[index].end > position:
-            return self.atoms[index]
+        index = bisect_left(self.unbreakable, position, key=lambda span: span.start) - 1
+        if index >= 0 and self.unbreakable[index].end > position:
+            return self.unbreakable[index]
         return None
 
 
-def pack(text: str, ruler: Ruler, layout: Layout, limits: PackLimits) -> list[Span]:
+def pack(text: str, measure: TextMeasure, layout: Layout, limits: PackLimits) -> list[Span]:
     """Return the spans of the chunks of `text`, in order; none for an empty text.
 
     - Their union is the whole text; starts and ends strictly increase.
     - None is heavier than `chunk_size`, except for a single character that is.
     - Each one begins at most `chunk_overlap` before the end of the previous one.
     - A span is blank only next to a run of whitespace that takes about half of `chunk_size` or more.
-    - A cut is at the last border, of the best level possible, that fits and leaves the chunk filled to
-      the level's share; else at the last border of all, if the text after it fits a chunk; else at a
-      grapheme border; else anywhere.
+    - A cut is at the last boundary, of the best level possible, that fits and leaves the chunk filled to
+      the level's share; else at the last boundary of all, if the text after it fits a chunk; else at a
+      grapheme boundary; else anywhere.
     """
     if not text:
         return []
-    cutter = _Cutter(text, ruler, layout, limits, len(text.rstrip()))
-    spans = [Span(0, cutter.cut(0, 0).end)]
+    packer = _Packer(text, measure, layout, limits, len(text.rstrip()))
+    spans = [Span(0, packer.cut(0, 0).end)]
     while spans[-1].end < len(text):
-        spans.append(cutter.following(spans[-1]))
+        spans.append(packer.following(spans[-1]))
     return spans
 
 
@@ -83,11 +88,11 @@ class _Quality(IntEnum):
     BLANK = 2
     """Only whitespace is new before the cut, or left after it."""
     GRAPHEME = 3
-    BORDER = 4
+    BOUNDARY = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _ChunkEnd:
     end: int
     quality: _Quality
 
@@ -105,9 +110,9 @@ class _Window:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cutter:
+class _Packer:
     text: str
-    ruler: Ruler
+    measure: TextMeasure
     layout: Layout
     limits: PackLimits
     tail: int
@@ -117,22 +122,22 @@ class _Cutter:
         """Return the chunk after `before`, without overlap if that gives it a better end."""
         start = self._overlap_start(before)
         cut = self.cut(start, before.end)
-        if start < before.end and cut.quality < _Quality.BORDER:
+        if start < before.end and cut.quality < _Quality.BOUNDARY:
             unrepeated = self.cut(before.end, before.end)
             if unrepeated.quality > cut.quality:
                 return Span(before.end, unrepeated.end)
         return Span(start, cut.end)
 
-    def cut(self, start: int, fresh: int) -> _Cut:
+    def cut(self, start: int, fresh: int) -> _ChunkEnd:
         """Return where the chunk that begins at `start` ends; `text[fresh:]` is new in it."""
-        reach = self.ruler.reach(start, self.limits.chunk_size)
+        reach = self.measure.reach(start, self.limits.chunk_size)
         if reach >= len(self.text):
-            return _Cut(len(self.text), _Quality.BORDER)
+            return _ChunkEnd(len(self.text), _Quality.BOUNDARY)
         if reach <= fresh:
-            return _Cut(fresh + 1, _Quality.BROKEN if start == fresh else _Quality.NOTHING_NEW)
+            return _ChunkEnd(fresh + 1, _Quality.BROKEN if start == fresh else _Quality.NOTHING_NEW)
         window = self._window(fresh, reach)
-        end = self._border(start, fresh, window) if window.is_sound else NOWHERE
-        return self._hard_cut(start, fresh, window) if end == NOWHERE else _Cut(end, _Quality.BORDER)
+        end = self._boundary(start, fresh, window) if window.is_sound else NOWHERE
+        return self._hard_cut(start, fresh, window) if end == NOWHERE else _ChunkEnd(end, _Quality.BOUNDARY)
 
     def _window(self, fresh: int, reach: int) -> _Window:
         word = _NON_BLANK.search(self.text, fresh, reach)
@@ -144,15 +149,15 @@ class _Cutter:
             high = self.tail - 1
             if high < low:
                 return _Window(low, reach, reach, is_sound=False)
-        atom = self.layout.atom_around(high)
-        if atom is not None and atom.start >= low:
-            high = atom.start
+        span = self.layout.unbreakable_around(high)
+        if span is not None and span.start >= low:
+            high = span.start
         return _Window(low, high, reach)
 
     def _fits(self, start: int, end: int) -> bool:
-        return self.ruler.between(start, end) <= self.limits.chunk_size
+        return self.measure.between(start, end) <= self.limits.chunk_size
 
-    def _border(self, start: int, fresh: int, window: _Window) -> int:
+    def _boundary(self, start: int, fresh: int, window: _Window) -> int:
         for level in self.layout.levels:
             end = self._last(level, self._filled(start, fresh, level.share, window), window.high)
             if end != NOWHERE:
@@ -163,37 +168,37 @@ class _Cutter:
 
     def _filled(self, start: int, fresh: int, share: int, window: _Window) -> int:
         size, overlap = self.limits.chunk_size, self.limits.chunk_overlap
-        filled = self.ruler.reach(start, size // share)
+        filled = self.measure.reach(start, size // share)
         # A large overlap alone fills half a chunk; the steps forward must not become tiny.
-        stepped = self.ruler.reach(fresh, (size - overlap) // share)
+        stepped = self.measure.reach(fresh, (size - overlap) // share)
         return min(max(window.low, filled, stepped), window.high)
 
     def _next_piece_fits(self, start: int, high: int) -> bool:
-        reach = self.ruler.reach(start, self.limits.chunk_size)
+        reach = self.measure.reach(start, self.limits.chunk_size)
         if reach >= len(self.text):
             return True
         return any(self._first(level, high + 1, reach) != NOWHERE for level in self.layout.levels)
 
-    def _hard_cut(self, start: int, fresh: int, window: _Window) -> _Cut:
-        end = last_grapheme_border(self.text, start, window.low, window.high)
+    def _hard_cut(self, start: int, fresh: int, window: _Window) -> _ChunkEnd:
+        end = last_grapheme_boundary(self.text, start, window.low, window.high)
         if end != NOWHERE:
-            return _Cut(end, _Quality.GRAPHEME if window.is_sound else _Quality.BLANK)
-        end = last_grapheme_border(self.text, start, fresh + 1, window.reach)
+            return _ChunkEnd(end, _Quality.GRAPHEME if window.is_sound else _Quality.BLANK)
+        end = last_grapheme_boundary(self.text, start, fresh + 1, window.reach)
         if end != NOWHERE:
-            return _Cut(end, _Quality.BLANK)
-        return _Cut(window.high, _Quality.BROKEN)
+            return _ChunkEnd(end, _Quality.BLANK)
+        return _ChunkEnd(window.high, _Quality.BROKEN)
 
     def _overlap_start(self, before: Span) -> int:
         end = before.end
-        low = max(before.start + 1, self.ruler.reach_back(end, self.limits.chunk_overlap))
+        low = max(before.start + 1, self.measure.reach_back(end, self.limits.chunk_overlap))
         if low >= end or end in self.layout.starts:
             return end
-        start = self._overlap_border(before.start, low, end)
+        start = self._overlap_boundary(before.start, low, end)
         return end if self.text[start:end].isspace() else start
 
-    def _overlap_border(self, anchor: int, low: int, end: int) -> int:
-        """Return the best level's first border with much overlap, else any first one, else a grapheme's."""
-        middle = self.ruler.reach_back(end, self.limits.chunk_overlap // 2)
+    def _overlap_boundary(self, anchor: int, low: int, end: int) -> int:
+        """Return the best level's first boundary with much overlap, else any first one, else a grapheme's."""
+        middle = self.measure.reach_back(end, self.limits.chunk_overlap // 2)
         for level in self.layout.levels:
             start = self._first(level, low, middle)
             if start != NOWHERE:
@@ -202,23 +207,23 @@ class _Cutter:
         start = min((start for start in starts if start != NOWHERE), default=NOWHERE)
         if start != NOWHERE:
             return start
-        start = first_grapheme_border(self.text, anchor, low, end)
-        return end if start == NOWHERE or self.layout.atom_around(start) else start
+        start = first_grapheme_boundary(self.text, anchor, low, end)
+        return end if start == NOWHERE or self.layout.unbreakable_around(start) else start
 
-    def _first(self, level: Borders, low: int, high: int) -> int:
+    def _first(self, level: Boundaries, low: int, high: int) -> int:
         while low <= high:
             position = level.first(low, high)
-            atom = None if position == NOWHERE else self.layout.atom_around(position)
-            if atom is None:
+            span = None if position == NOWHERE else self.layout.unbreakable_around(position)
+            if span is None:
                 return position
-            low = atom.end
+            low = span.end
         return NOWHERE
 
-    def _last(self, level: Borders, low: int, high: int) -> int:
+    def _last(self, level: Boundaries, low: int, high: int) -> int:
         while low <= high:
             position = level.last(low, high)
-            atom = None if position == NOWHERE else self.layout.atom_around(position)
-            if atom is None:
+            span = None if position == NOWHERE else self.layout.unbreakable_around(position)
+            if span is None:
                 return position
-            high = atom.start
+            high = span.start
         return NOWHERE

@@ -9,9 +9,9 @@ from itertools import takewhile
 
 from agentctx.errors import InvalidInput
 from agentctx.text.chunking.base import Document, PositionAwareChunk, Span
-from agentctx.text.chunking.borders import Borders, separator_levels
+from agentctx.text.chunking.boundaries import Boundaries, separator_levels
 from agentctx.text.chunking.packing import Layout, PackLimits, pack
-from agentctx.text.chunking.weights import CharacterRuler, Ruler, Weight, WeightTable
+from agentctx.text.chunking.weights import CharacterMeasure, TextMeasure, Weight, WeightTable
 
 DEFAULT_CHUNK_SIZE = 1000
 DEFAULT_CHUNK_OVERLAP = 200
@@ -56,13 +56,13 @@ class SpanChunker(ABC):
     def chunk_with_positions(self, document: Document) -> list[PositionAwareChunk]:
         return [chunk_at(document, span) for span in self.spans(document.content)]
 
-    def _levels(self, text: str) -> list[Borders]:
+    def _levels(self, text: str) -> list[Boundaries]:
         """Return the separators before "", which splits anywhere."""
         listed = takewhile(bool, self.separators)
         return separator_levels(text, [(separator,) for separator in listed])
 
-    def _ruler(self, text: str) -> Ruler:
-        return CharacterRuler(len(text)) if self._weights is None else self._weights.ruler(text)
+    def _measure(self, text: str) -> TextMeasure:
+        return CharacterMeasure(len(text)) if self._weights is None else self._weights.measure(text)
 
 
 def chunk_at(document: Document, span: Span) -> PositionAwareChunk:
@@ -89,7 +89,7 @@ class RecursiveCharacterChunker(SpanChunker):
     kind = "RecursiveCharacter"
 
     def spans(self, text: str) -> list[Span]:
-        return pack(text, self._ruler(text), Layout(self._levels(text)), self.limits)
+        return pack(text, self._measure(text), Layout(self._levels(text)), self.limits)
 
 
 def generate_chunk_id(content: str) -> str:

@@ -15,7 +15,7 @@ Weight: TypeAlias = Callable[[str], int]
 """Returns the weight of a character, at least 1; called once for each distinct character."""
 
 
-class Ruler(Protocol):
+class TextMeasure(Protocol):
     """Measures one text."""
 
     def between(self, start: int, end: int) -> int:
@@ -29,7 +29,7 @@ class Ruler(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CharacterRuler:
+class CharacterMeasure:
     """Every character counts 1."""
 
     length: int
@@ -45,7 +45,7 @@ class CharacterRuler:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedRuler:
+class WeightedMeasure:
     """`sums[i]` is the weight of the first `i` characters; strictly increasing from 0."""
 
     sums: array[int]
@@ -63,7 +63,7 @@ class WeightedRuler:
 class WeightTable(dict[str, int]):
     """Caches the `weight` of characters.
 
-    Raises `InvalidInput` if it is less than 1, because the cutter could not bound a chunk.
+    Raises `InvalidInput` if it is less than 1, because the packer could not bound a chunk.
     """
 
     def __init__(self, weight: Weight) -> None:
@@ -79,5 +79,5 @@ class WeightTable(dict[str, int]):
         self[character] = value
         return value
 
-    def ruler(self, text: str) -> WeightedRuler:
-        return WeightedRuler(array("q", accumulate(map(self.__getitem__, text), initial=0)))
+    def measure(self, text: str) -> WeightedMeasure:
+        return WeightedMeasure(array("q", accumulate(map(self.__getitem__, text), initial=0)))

@@ -76,8 +76,8 @@ def _tree_regex(anchored: Iterable[tuple[str, int]]) -> str:
 
 
 def _alternatives(tree: dict[str, Any]) -> str:
-    each = [
+    branches = [
         (part if len(part) > 1 else re.escape(part)) + _alternatives(branch)
         for part, branch in sorted(tree.items())
     ]
-    return each[0] if len(each) == 1 else f"(?:{'|'.join(each)})" if each else ""
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})" if branches else ""

@@ -1,8 +1,8 @@
 """Redacts secrets in a text. The result depends only on text and rules, unless the time limit is exceeded.
 
-Each secret is replaced by a mark, `[redacted:<kind>]`. Marks divide a text into pieces that are searched
-separately; the pieces that remain around a new mark are searched again. So the result contains no secret that
-the rules know, and redacting it again changes nothing.
+Each secret is replaced by `[redacted:<kind>]`. These placeholders divide a text into pieces that are searched
+separately; the pieces that remain around a new placeholder are searched again. So the result contains no
+secret that the rules know, and redacting it again changes nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MAX_PASSES: Final = 4
 MAX_ENCODINGS: Final = 3
 """How many levels of nested Base64 are decoded."""
 
-_MARK: Final = re.compile(r"\[redacted:[a-z0-9-]{1,63}\]")
+_PLACEHOLDER: Final = re.compile(r"\[redacted:[a-z0-9-]{1,63}\]")
 
 
 class SecretFinding(NamedTuple):
-    """The kind and place of a secret in a text, in code points, without the secret itself."""
+    """The kind and position of a secret in a text, in code points, without the secret itself."""
 
     kind: str
     start: int
@@ -56,11 +56,11 @@ def redact(text: str, rules: SecretRules) -> RedactedText:
         RedactionTimedOut: an operator's rule did not finish, so a secret might remain.
     """
     findings = find(text, rules)
-    return RedactedText(_replace_with_marks(text, findings), findings) if findings else RedactedText(text, ())
+    return RedactedText(_with_placeholders(text, findings), findings) if findings else RedactedText(text, ())
 
 
 class _Piece(NamedTuple):
-    """A part of the text between marks."""
+    """A part of the text between placeholders."""
 
     span: SecretSpan
     passes: int
@@ -78,26 +78,27 @@ def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
     if not (possible or has_run or has_hex_pairs(text)) and is_undisguised(text):
         return ()  # most texts
     limit = TimeLimit()
-    spans = _between(SecretSpan(0, len(text)), (SecretSpan(*m.span()) for m in _marks(text)))
+    spans = _between(SecretSpan(0, len(text)), (SecretSpan(*m.span()) for m in _placeholders(text)))
     pieces = [_Piece(span, 0, rules.candidates(text[span.start : span.end])) for span in spans]
     findings: list[SecretFinding] = []
     while pieces:
         (start, end), passes, candidates = pieces.pop()
-        found = _find_in_piece(text[start:end], rules, candidates, limit)
-        if not found:
+        secrets = _find_in_piece(text[start:end], rules, candidates, limit)
+        if not secrets:
             continue
         if passes == MAX_PASSES:
-            found = [SecretFinding(found[0].kind, 0, end - start)]
-        here = [SecretFinding(each.kind, start + each.start, each.length) for each in found]
-        findings += here
-        for left in _between(SecretSpan(start, end), (SecretSpan(each.start, each.end) for each in here)):
-            candidates_left = rules.narrow(candidates, text[left.start : left.end])
-            pieces.append(_Piece(left, passes + 1, candidates_left))
+            secrets = [SecretFinding(secrets[0].kind, 0, end - start)]
+        secrets = [SecretFinding(secret.kind, start + secret.start, secret.length) for secret in secrets]
+        findings += secrets
+        redacted = (SecretSpan(secret.start, secret.end) for secret in secrets)
+        for rest in _between(SecretSpan(start, end), redacted):
+            narrowed = rules.narrow(candidates, text[rest.start : rest.end])
+            pieces.append(_Piece(rest, passes + 1, narrowed))
     return tuple(sorted(findings, key=lambda finding: finding.start))
 
 
-def _marks(text: str) -> Iterable[re.Match[str]]:
-    return _MARK.finditer(text) if "[redacted:" in text else ()
+def _placeholders(text: str) -> Iterable[re.Match[str]]:
+    return _PLACEHOLDER.finditer(text) if "[redacted:" in text else ()
 
 
 def _between(whole: SecretSpan, cuts: Iterable[SecretSpan]) -> list[SecretSpan]:
@@ -166,7 +167,7 @@ def _join_overlaps(found: Sequence[tuple[int, int, int, str]]) -> list[SecretFin
     return joined
 
 
-def _replace_with_marks(text: str, findings: Iterable[SecretFinding]) -> str:
+def _with_placeholders(text: str, findings: Iterable[SecretFinding]) -> str:
     parts, at = [], 0
     for finding in findings:
         parts += [text[at : finding.start], f"[redacted:{finding.kind}]"]

@@ -61,9 +61,9 @@ class RewrittenText(NamedTuple):
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """Return the part of the original from which `[start, end)` was made."""
-        return self._place(start)[0], self._place(end - 1)[1]
+        return self._source_of(start)[0], self._source_of(end - 1)[1]
 
-    def _place(self, at: int) -> tuple[int, int]:
+    def _source_of(self, at: int) -> tuple[int, int]:
         run = bisect_right(self.starts, at) - 1
         start, end, is_copy = self.runs[run]
         if not is_copy:

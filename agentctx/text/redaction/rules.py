@@ -277,8 +277,8 @@ def _rule(file: Path, name: str, table: Any) -> SecretRule:
         return SecretRule(name, RuleFields.model_validate(table))
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, (name, *problem["loc"])))
-        raise _unusable(file, f"{place}: {problem['msg'].lower()}") from None
+        location = ".".join(map(str, (name, *problem["loc"])))
+        raise _unusable(file, f"{location}: {problem['msg'].lower()}") from None
 
 
 def _own_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule:

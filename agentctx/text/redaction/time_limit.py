@@ -13,9 +13,9 @@ from agentctx.errors import RedactionTimedOut
 LIMIT_S: Final = 0.5
 """Seconds of processor time that all of an operator's rules together may take for one text."""
 
-_RUN_LENGTH: Final = 3_000
+_REPETITION_CHARS: Final = 3_000
 """In characters; a quadratic regex takes milliseconds for this, a cubic or exponential one far longer."""
-_RUNS: Final = ("a", "A", "0", " ", "\n", "-", "_", "/", "=", ".", ":", ",", "\u00e9")
+_REPETITIONS: Final = ("a", "A", "0", " ", "\n", "-", "_", "/", "=", ".", ":", ",", "\u00e9")
 _PAIRS: Final = ("ab", "a1", "a ", "a.", "a,")
 _GROUP: Final = re.compile(r"\((?:\?(?:P<\w+>|[a-zA-Z-]*:))?|\)")
 _LITERAL: Final = re.compile(r"[\w :=@,;/'\"#-]{3,}")
@@ -51,16 +51,16 @@ class TimeLimit:
 
 
 def hostile_texts(regex: str, keywords: Iterable[str]) -> Iterator[str]:
-    """Yield texts of a possible start of a match, a long run, and a character that makes the match fail.
+    """Yield texts of a possible start of a match, a long repetition, and a character that makes it fail.
 
     Each text ends with the regex itself, because `regex` gives up early on texts without the pattern's
     literals.
     """
     literals = _LITERAL.findall(_GROUP.sub("", regex))[:_MAX_LITERALS]
     starts = dict.fromkeys(["", *keywords, *map(str.upper, keywords), *literals])
-    runs = dict.fromkeys([*_RUNS, *_PAIRS, *filter(str.isalnum, regex)])
-    for start, run in product(starts, runs):
-        yield f"{start}{run * (_RUN_LENGTH // len(run))}\0{regex}"
+    repeated = dict.fromkeys([*_REPETITIONS, *_PAIRS, *filter(str.isalnum, regex)])
+    for start, unit in product(starts, repeated):
+        yield f"{start}{unit * (_REPETITION_CHARS // len(unit))}\0{regex}"
 
 
 def _timed_out(rule_id: str) -> RedactionTimedOut:

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentctx.config.schema import ScreeningSettings
 from agentctx.text.screening.rules import ScreeningRules, load_rules
-from agentctx.text.screening.visible import has_hidden_text, hidden_parts, readings, visible_text
+from agentctx.text.screening.visible import has_hidden_text, hidden_parts, text_variants, visible_text
 
 HIDDEN_TEXT: Final = "hidden-text"
 """Flag of a text that is partly invisible to a person."""
@@ -35,7 +35,7 @@ def screen(text: str, rules: ScreeningRules) -> tuple[str, ...]:
     if not rules.rules:
         return ()
     flags = [HIDDEN_TEXT] if has_hidden_text(text) else []
-    flags += [flag for reading in readings(text) for flag in rules.matching_flags(reading)]
+    flags += [flag for variant in text_variants(text) for flag in rules.matching_flags(variant)]
     inside = [flag for part in hidden_parts(text) for flag in rules.matching_flags(visible_text(part))]
     return tuple(dict.fromkeys([*flags, *([ENCODED_TEXT] if inside else []), *inside]))
 

@@ -45,7 +45,7 @@ def visible_text(text: str) -> str:
     return unicodedata.normalize("NFKC", seen).lower().translate(LOOKALIKES)
 
 
-def readings(text: str) -> Iterator[str]:
+def text_variants(text: str) -> Iterator[str]:
     """Yield the `visible_text`, then the other ways to read it: with zero-width spaces as spaces, and with
     spelled-out words (i-g-n-o-r-e) joined.
     """

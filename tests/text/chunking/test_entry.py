@@ -39,12 +39,12 @@ def test_denser_scripts_get_shorter_chunks(content: str, most: int) -> None:
 
 
 @pytest.mark.parametrize("end", [". ", "! ", "? ", "。", "！", "？"])  # noqa: RUF001 - enders of CJK sentences
-def test_sentence_enders_are_borders(end: str) -> None:
+def test_sentence_enders_are_boundaries(end: str) -> None:
     content = f"some words in a sentence, with a comma{end}" * 60
     assert all(chunk.endswith(end) for chunk in pieces(content))
 
 
-def test_lines_of_any_system_are_borders() -> None:
+def test_lines_of_any_system_are_boundaries() -> None:
     unix = ("word " * 3 + "\n" + "line " * 15 + "\n\n") * 30
     assert all(chunk.endswith("\n\n") for chunk in pieces(unix))
     assert all(chunk.endswith("\r\n\r\n") for chunk in pieces(unix.replace("\n", "\r\n")))

@@ -129,7 +129,7 @@ def test_code_that_does_not_fit_is_cut_at_lines() -> None:
 
 def test_code_without_an_end_runs_to_the_end_of_the_text() -> None:
     outline = outline_of("a\n\n```\n# b\n\nc")
-    assert outline.atoms == [Span(3, 13)]
+    assert outline.unbreakable == [Span(3, 13)]
     assert not any(outline.headings)
 
 
@@ -139,7 +139,7 @@ def test_only_a_fence_of_its_kind_closes_code() -> None:
     assert outline.headings[0] == [text.index("# y")]
 
 
-def test_list_items_and_table_rows_are_borders() -> None:
+def test_list_items_and_table_rows_are_boundaries() -> None:
     items = "".join(f"- item {number} with words\n  and more. Of them\n" for number in range(20))
     assert all(piece.startswith("- item") for piece in chunks(items, 100))
     rows = "".join(f"| cell. {number} | another one |\n" for number in range(20))
@@ -154,7 +154,7 @@ def test_paragraphs_come_before_items() -> None:
 def test_front_matter_stays_whole() -> None:
     front = "---\ntitle: A title\ntags: one, two\n---\n"
     outline = outline_of(front + "# Heading\ntext")
-    assert outline.atoms[0] == Span(0, len(front))
+    assert outline.unbreakable[0] == Span(0, len(front))
     assert outline.headings[0] == [len(front)]
     assert outline.headings[1] == []
 
@@ -174,7 +174,7 @@ def test_an_outline_is_in_order(text: str) -> None:
     outline = outline_of(text)
     for positions in [*outline.headings, outline.blocks, outline.parts]:
         assert all(before < after for before, after in pairwise(positions))
-    assert all(before.start < after.start for before, after in pairwise(outline.atoms))
+    assert all(before.start < after.start for before, after in pairwise(outline.unbreakable))
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,10 @@ def check_cover(text: str, spans: list[Span]) -> None:
 
 def check_graphemes(text: str, spans: list[Span], size: int, sums: list[int]) -> None:
     """No grapheme that fits a chunk is cut, unless one that does not fit shifted the count."""
-    borders = [0, *(match.end() for match in regex.finditer(r"\X", text))]
-    if any(sums[end] - sums[start] > size for start, end in pairwise(borders)):
+    boundaries = [0, *(match.end() for match in regex.finditer(r"\X", text))]
+    if any(sums[end] - sums[start] > size for start, end in pairwise(boundaries)):
         return
-    assert {position for span in spans for position in (span.start, span.end)} <= set(borders)
+    assert {position for span in spans for position in (span.start, span.end)} <= set(boundaries)
 
 
 def check_no_blank(text: str, spans: list[Span], size: int, sums: list[int]) -> None:

@@ -18,22 +18,22 @@ _GRAPHEME = regex.compile(
 )
 
 
-class Borders(Protocol):
-    """One kind of border in one text. A border is a position: the cut is before `text[position]`."""
+class Boundaries(Protocol):
+    """One kind of boundary in one text. A boundary is a position: the cut is before `text[position]`."""
 
     @property
     def share(self) -> int:
-        """A chunk that ends at such a border fills at least `1 / share` of its size, if possible."""
+        """A chunk that ends at such a boundary fills at least `1 / share` of its size, if possible."""
 
     def first(self, low: int, high: int) -> int:
-        """Return the lowest border in `low..high`, both inclusive, or `NOWHERE`."""
+        """Return the lowest boundary in `low..high`, both inclusive, or `NOWHERE`."""
 
     def last(self, low: int, high: int) -> int:
-        """Return the highest border in `low..high`, both inclusive, or `NOWHERE`."""
+        """Return the highest boundary in `low..high`, both inclusive, or `NOWHERE`."""
 
 
 @dataclass(frozen=True, slots=True)
-class PositionBorders:
+class PositionBoundaries:
     """Borders at known positions, in ascending order."""
 
     positions: Sequence[int]
@@ -53,7 +53,7 @@ class PositionBorders:
 
 
 @dataclass(frozen=True, slots=True)
-class SeparatorBorders:
+class SeparatorBoundaries:
     """Borders directly after any of `separators`, which thus stay with the text before them."""
 
     text: str
@@ -90,29 +90,29 @@ class SeparatorBorders:
         return NOWHERE
 
 
-def separator_levels(text: str, groups: Sequence[Sequence[str]]) -> list[Borders]:
-    """Return one kind of border for each group of separators that occurs in `text`, in order."""
+def separator_levels(text: str, groups: Sequence[Sequence[str]]) -> list[Boundaries]:
+    """Return one kind of boundary for each group of separators that occurs in `text`, in order."""
     present = ([separator for separator in group if separator in text] for group in groups)
-    return [SeparatorBorders(text, group) for group in present if group]
+    return [SeparatorBoundaries(text, group) for group in present if group]
 
 
-def first_grapheme_border(text: str, anchor: int, low: int, high: int) -> int:
-    """Return the lowest grapheme border in `low..high`, or `NOWHERE`. `anchor < low` is a known one."""
-    if _is_plainly_border(text, low):
+def first_grapheme_boundary(text: str, anchor: int, low: int, high: int) -> int:
+    """Return the lowest grapheme boundary in `low..high`, or `NOWHERE`. `anchor < low` is a known one."""
+    if _is_plainly_boundary(text, low):
         return low
     return next((end for end in _grapheme_ends(text, anchor, high) if end >= low), NOWHERE)
 
 
-def last_grapheme_border(text: str, anchor: int, low: int, high: int) -> int:
-    """Return the highest grapheme border in `low..high`, or `NOWHERE`. `anchor < low` is a known one."""
-    if _is_plainly_border(text, high):
+def last_grapheme_boundary(text: str, anchor: int, low: int, high: int) -> int:
+    """Return the highest grapheme boundary in `low..high`, or `NOWHERE`. `anchor < low` is a known one."""
+    if _is_plainly_boundary(text, high):
         return high
     found = max(_grapheme_ends(text, anchor, high), default=NOWHERE)
     return found if found >= low else NOWHERE
 
 
 def _grapheme_ends(text: str, anchor: int, high: int) -> Iterator[int]:
-    # One extra character decides whether `high` is a border; slicing the window out keeps \X from looking
+    # One extra character decides whether `high` is a boundary; slicing the window out keeps \X from looking
     # back over the whole text.
     ends = (anchor + match.end() for match in _GRAPHEME.finditer(text[anchor : high + 1]))
     return takewhile(lambda end: end <= high, ends)
@@ -120,15 +120,15 @@ def _grapheme_ends(text: str, anchor: int, high: int) -> Iterator[int]:
 
 def _follows_whole(text: str, position: int) -> bool:
     """Return whether no grapheme extends beyond the separator before `position`."""
-    if _is_plainly_border(text, position):
+    if _is_plainly_boundary(text, position):
         return True
     pair = text[position - 1 : position + 1]
     end: int = _GRAPHEME.match(pair).end()
     return end == 1
 
 
-def _is_plainly_border(text: str, position: int) -> bool:
-    """Return whether the two neighbours prove that this is a border; False proves nothing."""
+def _is_plainly_boundary(text: str, position: int) -> bool:
+    """Return whether the two neighbours prove that this is a boundary; False proves nothing."""
     if position >= len(text):
         return True
     return _stands_alone(text[position - 1]) and _stands_alone(text[position])
