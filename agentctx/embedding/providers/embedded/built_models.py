@@ -1,18 +1,25 @@
-"""The models that are built from data files of installed packages."""
+"""The models that are built from data files of installed packages, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from agentctx.config.extras import DISTRIBUTION, install_hint
-from agentctx.embedding.providers.embedded.multilingual.build import build_multilingual
-from agentctx.embedding.providers.embedded.multilingual.graph import DIMENSION, TABLE_NAME, WINDOW
-from agentctx.embedding.providers.embedded.multilingual.pieces import EXTRA, PIECES_NAME
-from agentctx.embedding.providers.embedded.quantize import quantize
+from agentctx.embedding.onnx_runtime import onnxruntime
+from agentctx.embedding.providers.embedded.multilingual.graph import (
+    DIMENSION,
+    TABLE_NAME,
+    WINDOW,
+    write_graph,
+)
+from agentctx.embedding.providers.embedded.multilingual.pieces import EXTRA, PIECES_NAME, write_pieces
+from agentctx.embedding.providers.embedded.multilingual.weights_file import WeightsFile
 from agentctx.embedding.providers.embedded.tokens import OVERLAP
 from agentctx.embedding.providers.embedded.tokens import WINDOW as MINILM_WINDOW
 from agentctx.embedding.providers.embedded.weights import E5, MODEL, PACKAGED, TOKENIZER, SourceFile
@@ -69,6 +76,63 @@ class BuiltModel:
                 f"The model {self.name} needs {DISTRIBUTION}[{self.extra}]; missing: {', '.join(missing)}.",
                 hint=install_hint(self.extra),
             )
+
+
+def quantize(target: Path) -> None:
+    """Turn the weight-only int8 weights into a dynamic int8 model, `target`. Temporary files stay beside it.
+
+    Raises:
+        ProviderFailed: the source weights are missing or not the pinned ones (stop).
+    """
+    source = MODEL.verified()
+    folded = target.with_name("folded.onnx")
+    _fold(source, folded)
+    _quantize_dynamic(folded, target)
+    folded.unlink()
+
+
+def _fold(source: Path, folded: Path) -> None:
+    """Turn the int8 weights with their scales back into float32 constants."""
+    runtime = onnxruntime()
+    options = runtime.SessionOptions()
+    # Higher levels write operators that only suit the machine that made them.
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folded)
+    options.log_severity_level = 4
+    runtime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+
+
+def _quantize_dynamic(folded: Path, target: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with _temporary_files_in(target.parent):
+        # Without VNNI, 8-bit products overflow their 16-bit sums; 7-bit weights cannot.
+        quantize_dynamic(folded, target, per_channel=True, weight_type=QuantType.QInt8, reduce_range=True)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Use `folder` for temporary files: the quantizer writes 90 MB, and the default may be a small tmpfs.
+
+    The default is restored because the wheel's build makes temporary files later, when `folder` is gone.
+    """
+    before = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def build_multilingual(target: Path) -> None:
+    """Write the graph to `target`, and word table and tokenizer beside it.
+
+    Raises:
+        ProviderFailed: the source weights are missing or not the pinned ones (stop).
+    """
+    weights = WeightsFile(E5.verified())
+    write_pieces(weights, target.with_name(PIECES_NAME))
+    write_graph(weights, target)
 
 
 MINILM: Final = BuiltModel(
