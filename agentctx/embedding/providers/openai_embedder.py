@@ -89,7 +89,8 @@ class OpenAIEmbedder:
         Raises:
             ProviderFailed: a request failed, or the reply does not hold one usable vector per text.
         """
-        self._require_open()
+        if self._is_closed:
+            raise ProviderFailed("The OpenAI embedder is closed.", hint="Create a new embedder.")
         require_unicode(texts)
         parts = [await self._request(batch) for batch in requests_within(texts, LIMITS)]
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
@@ -131,10 +132,6 @@ class OpenAIEmbedder:
         except self._openai.OpenAIError as error:
             raise ConfigInvalid("OpenAI's client has no credentials.", hint="Set OPENAI_API_KEY.") from error
         return client
-
-    def _require_open(self) -> None:
-        if self._is_closed:
-            raise ProviderFailed("The OpenAI embedder is closed.", hint="Create a new embedder.")
 
 
 def _import_openai() -> ModuleType:

@@ -75,11 +75,12 @@ class Lanes:
             for at in to_open([lane.fingerprint for lane in given], await self._storage.spaces.all())
         ]
         spaces = await self._storage.spaces.open_all([lane.fingerprint for lane in lanes])
-        active = await self._active()
+        present = await self._storage.spaces.all()
+        active = next((space for space in present if space.state is SpaceState.ACTIVE), None)
         self._lanes = lanes
         self._next = second
         self.leading = next(
-            (each for each in lanes if active and each.fingerprint == active.fingerprint), first
+            (lane for lane in lanes if active and lane.fingerprint == active.fingerprint), first
         )
         for lane, space in zip(lanes, spaces, strict=True):
             lane.queue.throttle(1.0 if lane is self.leading else self._settings.share)
@@ -263,7 +264,7 @@ class Lanes:
                 raise NotFound(
                     "No previous model is kept.", hint="`agentctx reembed --status` lists the models."
                 )
-            for lane in [each for each in self if each.space in retired]:
+            for lane in [lane for lane in self if lane.space in retired]:
                 self._lanes.remove(lane)
                 await lane.queue.stop(0)
             log.info("models_retired", spaces=retired)
@@ -318,10 +319,6 @@ class Lanes:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
-
-    async def _active(self) -> Space | None:
-        spaces = await self._storage.spaces.all()
-        return next((space for space in spaces if space.state is SpaceState.ACTIVE), None)
 
     def _beside(self) -> Lane:
         if self.other is None:

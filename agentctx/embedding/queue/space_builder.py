@@ -148,7 +148,9 @@ class SpaceBuilder:
         attempts = 0
         while True:
             try:
-                await self._prepare(await self._probe())
+                with self._telemetry.embedding("probe", 1):
+                    canary = await embed_canary(self.provider)
+                await self._prepare(canary)
                 return await self._fill()
             except (ProviderFailed, StorageFailed, DeadlineExceeded) as error:
                 self._reason = f"{error.code}: {error.message}"
@@ -156,10 +158,6 @@ class SpaceBuilder:
                 hint_s = getattr(error, "retry_after_s", None) or 0
             await sleep(self._timer, max(round(hint_s * 1_000), PROBES.duration_ms(attempts, self._rng)))
             attempts += 1
-
-    async def _probe(self) -> Vectors:
-        with self._telemetry.embedding("probe", 1):
-            return await embed_canary(self.provider)
 
     async def _prepare(self, canary: Vectors) -> None:
         space = self._space or await self._open()

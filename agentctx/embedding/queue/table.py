@@ -116,7 +116,8 @@ class JobTable:
             try:
                 result = await operation()
             except (DeadlineExceeded, StorageFailed) as error:
-                self._note(error, attempts)
+                self.reason = error.message
+                log.warning("queue_storage_failed", error=error.code, reason=error.message, attempts=attempts)
                 if self._giving_up.is_set():
                     raise StorageAbandoned from error
             else:
@@ -124,7 +125,3 @@ class JobTable:
                 return result
             await sleep(self._timer, _BACKOFF.delay_ms(attempts, self._rng), until=self._giving_up)
             attempts += 1
-
-    def _note(self, error: DeadlineExceeded | StorageFailed, attempts: int) -> None:
-        self.reason = error.message
-        log.warning("queue_storage_failed", error=error.code, reason=error.message, attempts=attempts)

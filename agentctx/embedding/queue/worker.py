@@ -18,7 +18,7 @@ from agentctx.embedding.queue.call import InFlight, call_provider
 from agentctx.embedding.queue.diagnosis import Diagnosis
 from agentctx.embedding.queue.job_buffer import JobBuffer
 from agentctx.embedding.queue.outcomes import JobOutcomes, Outcome
-from agentctx.embedding.queue.retry import Failure, PostponedJobs
+from agentctx.embedding.queue.retry import Failure
 from agentctx.embedding.queue.status import QueueCounts, QueueStatus, State
 from agentctx.embedding.queue.table import JobTable, StorageAbandoned
 from agentctx.embedding.queue.timing import LoopTimer, Timer, alarm_at
@@ -248,7 +248,8 @@ class EmbeddingQueue:
             await self._table.release_leases()
             while True:
                 await self._refill()
-                self._collect()
+                while not self._batcher.is_filled and (queued := self._buffer.get()):
+                    self._batcher.add(queued)
                 if (at := self._probe_at()) is not None and at <= self._timer.now():
                     await self._diagnosis.probe()
                 elif batch := self._next_batch():
@@ -295,10 +296,6 @@ class EmbeddingQueue:
             due = await self._table.next_due()
             if due is not None:
                 self._buffer.expect(due)
-
-    def _collect(self) -> None:
-        while not self._batcher.is_filled and (queued := self._buffer.get()):
-            self._batcher.add(queued)
 
     def _send_at(self) -> int | None:
         """Return when the next call may be made; None if there is nothing to send or the queue is paused."""
@@ -368,14 +365,12 @@ class EmbeddingQueue:
             self._batcher.shrink(len(batch))
         self._batcher.put_first(verdict.parts)
         for postponed in verdict.postpone:
-            await self._postpone(postponed, failure.reason)
+            until = postponed.not_before
+            await self._table.postpone(postponed.jobs, not_before=until, error=failure.reason)
+            self._buffer.expect(until)
+            self._buffer.release(postponed.jobs)
         for job in verdict.bury:
             await self._bury(job, failure.reason)
-
-    async def _postpone(self, postponed: PostponedJobs, reason: str) -> None:
-        await self._table.postpone(postponed.jobs, not_before=postponed.not_before, error=reason)
-        self._buffer.expect(postponed.not_before)
-        self._buffer.release(postponed.jobs)
 
     async def _bury(self, job: Job, reason: str) -> None:
         await self._table.bury(job, reason)

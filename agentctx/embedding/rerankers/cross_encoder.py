@@ -115,18 +115,16 @@ class PairModel:
     def score(self, query: str, passage: str) -> float:
         """Raises `ProviderFailed` if the model fails on the pair, or returns no score."""
         pair = self.tokens.encode(query, passage)
+        values = {"input_ids": pair.ids, "attention_mask": pair.mask, "token_type_ids": pair.types}
         try:
-            [logits] = self._session.run([self._output], self._feed(pair))
+            feed = {name: np.array([values[name]], dtype=kind) for name, kind in self._input_types.items()}
+            [logits] = self._session.run([self._output], feed)
         except Exception as error:  # onnxruntime's errors have no common base class
             raise ProviderFailed(
                 f"The cross-encoder failed on a pair of {len(pair.ids)} tokens: {type(error).__name__}.",
                 disposition=Disposition.SPLIT,
             ) from error
         return relevance(logits)
-
-    def _feed(self, pair: TokenPair) -> dict[str, np.ndarray[Any, Any]]:
-        values = {"input_ids": pair.ids, "attention_mask": pair.mask, "token_type_ids": pair.types}
-        return {name: np.array([values[name]], dtype=kind) for name, kind in self._input_types.items()}
 
 
 def load_model(model: Path, tokenizer: Path, *, threads: int, window: int | None) -> PairModel:
@@ -171,7 +169,8 @@ class PairTokenizer:
     """
 
     def __init__(self, tokenizer: Tokenizer, window: int | None = None) -> None:
-        self.window = window or _declared_window(tokenizer) or DEFAULT_WINDOW
+        declared = tokenizer.truncation
+        self.window = window or (int(declared["max_length"]) if declared else 0) or DEFAULT_WINDOW
         if self.window < MIN_WINDOW:
             raise ConfigInvalid(
                 f"A window of {self.window} tokens is too small for a pair.",
@@ -207,8 +206,3 @@ class PairTokenizer:
 def as_unicode(text: str) -> str:
     """Replace lone surrogates, which no tokenizer accepts, one for one."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _declared_window(tokenizer: Tokenizer) -> int | None:
-    truncation = tokenizer.truncation
-    return int(truncation["max_length"]) if truncation else None

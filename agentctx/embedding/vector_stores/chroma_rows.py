@@ -93,6 +93,8 @@ def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> Chroma
         InvalidInput: the metadata is not JSON, or a text has half of a surrogate pair.
     """
     metadata = checked_metadata(collection, chunk)
+    scalars = (item for item in json.loads(metadata).items() if not isinstance(item[1], list | dict))
+    terms = [_term(key, value) for key, value in scalars]
     return ChromaRow(
         row_id(collection, chunk.id),
         vector,
@@ -103,7 +105,7 @@ def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> Chroma
             "start": chunk.start,
             "end": chunk.end,
             "metadata": metadata,
-            "terms": [_ANY_RECORD, *_terms_of(json.loads(metadata))],
+            "terms": [_ANY_RECORD, *terms],
         },
     )
 
@@ -169,10 +171,6 @@ def batches_of(rows: Iterable[ChromaRow], *, max_rows: int, max_bytes: int) -> I
         size += row.request_bytes
     if batch:
         yield batch
-
-
-def _terms_of(metadata: Mapping[str, Any]) -> list[str]:
-    return [_term(key, value) for key, value in metadata.items() if not isinstance(value, list | dict)]
 
 
 def _term(key: str, value: object) -> str:

@@ -24,7 +24,6 @@ from agentctx.storage.file import vec0
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.writer import Writer
-from agentctx.text.chunking.base import PositionAwareChunk
 
 DEFAULT_READERS: Final = 2
 
@@ -175,14 +174,12 @@ def _replace(connection: Connection, *, records: Mapping[tuple[str, str], Vector
 def _append(connection: Connection, *, records: Sequence[VectorRecord]) -> None:
     rows = []
     for record in records:
-        cursor = connection.execute(_INSERT, _record_row(record.collection, record.chunk))
+        chunk, metadata = record.chunk, metadata_json(record.chunk.metadata)
+        span = (chunk.start, chunk.end)
+        row = (record.collection, chunk.id, chunk.doc_id, *span, chunk.content, metadata)
+        cursor = connection.execute(_INSERT, row)
         rows.append((int(cursor.lastrowid or 0), record.collection, "", "", record.embedding.tobytes()))
     vec0.insert_vectors(connection, _VECTORS, rows)
-
-
-def _record_row(collection: str, chunk: PositionAwareChunk) -> tuple[Any, ...]:
-    metadata = metadata_json(chunk.metadata)
-    return (collection, chunk.id, chunk.doc_id, chunk.start, chunk.end, chunk.content, metadata)
 
 
 def _remove(connection: Connection, *, keys: Sequence[tuple[str, str]]) -> None:

@@ -144,7 +144,8 @@ class _Packer:
         if word is None:
             return _Window(fresh + 1, reach, reach, is_sound=False)
         low, high = word.end(), reach
-        if reach >= self.tail and self._fits(self.tail - 1, len(self.text)):
+        size = self.limits.chunk_size
+        if reach >= self.tail and self.measure.between(self.tail - 1, len(self.text)) <= size:
             # Only whitespace would remain: leave one character to go with it.
             high = self.tail - 1
             if high < low:
@@ -153,9 +154,6 @@ class _Packer:
         if span is not None and span.start >= low:
             high = span.start
         return _Window(low, high, reach)
-
-    def _fits(self, start: int, end: int) -> bool:
-        return self.measure.between(start, end) <= self.limits.chunk_size
 
     def _boundary(self, start: int, fresh: int, window: _Window) -> int:
         for level in self.layout.levels:

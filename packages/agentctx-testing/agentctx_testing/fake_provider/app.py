@@ -89,11 +89,11 @@ class FakeProviderApp:
 
     def _other_routes(self) -> list[Route]:
         """The paths that no endpoint serves; without a prefix, they count as OpenAI's."""
-        places = {prefix: dialect for dialect in ALL_DIALECTS.values() for prefix in dialect.prefixes}
-        places[""] = OPENAI
+        dialects = {prefix: dialect for dialect in ALL_DIALECTS.values() for prefix in dialect.prefixes}
+        dialects[""] = OPENAI
         return [
-            Route(prefix + "/{rest:path}", partial(self._provide, places[prefix], None), methods=_METHODS)
-            for prefix in sorted(places, key=len, reverse=True)
+            Route(prefix + "/{rest:path}", partial(self._provide, dialects[prefix], None), methods=_METHODS)
+            for prefix in sorted(dialects, key=len, reverse=True)
         ]
 
     async def _provide(
@@ -115,7 +115,8 @@ class FakeProviderApp:
             reply = await self._answer(dialect, endpoint, request, seen, fault)
         except RefusalError as refused:
             reply = _as_json(dialect.refusal(refused.refusal), status=refused.refusal.status)
-        headers = {dialect.request_id_header: _request_id(seen), **(fault.headers if fault else {})}
+        request_id = f"req_{_digest({'number': seen.number, 'path': seen.path})}"
+        headers = {dialect.request_id_header: request_id, **(fault.headers if fault else {})}
         return deliver(replace(reply, headers=headers), kind=fault.kind if fault else None)
 
     def _refused(self, dialect: FakeDialect, fault: HttpFault) -> FakeReply:
@@ -243,10 +244,6 @@ def _parsed(body: bytes) -> object:
 
 def _as_json(payload: Mapping[str, Any], *, status: int = 200) -> FakeReply:
     return FakeReply(status=status, body=compact(payload).encode(errors="replace"))
-
-
-def _request_id(seen: RecordedRequest) -> str:
-    return f"req_{_digest({'number': seen.number, 'path': seen.path})}"
 
 
 def _digest(body: Payload) -> str:

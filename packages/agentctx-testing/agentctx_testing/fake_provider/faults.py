@@ -103,9 +103,9 @@ class HttpFault(RequestConditions):
 
 def first_problem(error: ValidationError) -> str:
     """Return the first validation error, with its location."""
-    found = error.errors()[0]
-    place = ".".join(map(str, found["loc"]))
-    return f"{place}: {found['msg']}" if place else found["msg"]
+    problem = error.errors()[0]
+    location = ".".join(map(str, problem["loc"]))
+    return f"{location}: {problem['msg']}" if location else problem["msg"]
 
 
 def hint_headers(fault: HttpFault, *, now_ms: int) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -61,7 +60,7 @@ class FakeProviderServer:
         except (OSError, OverflowError) as error:
             hint = "Use another port, or 0 for any free one."
             raise InvalidInput(f"Cannot listen on {host} port {port}: {error}", hint=hint) from error
-        self._address = (host, _port_of(self._listening.sockets))
+        self._address = (host, int(self._listening.sockets[0].getsockname()[1]))
 
     async def aclose(self) -> None:
         """Stop listening and abort every connection, including those with a held reply. Idempotent."""
@@ -149,7 +148,3 @@ class _Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.lost.set()
-
-
-def _port_of(sockets: Sequence[socket.socket]) -> int:
-    return int(sockets[0].getsockname()[1])

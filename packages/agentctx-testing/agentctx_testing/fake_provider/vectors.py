@@ -74,15 +74,12 @@ async def embed(request: EmbedRequest, dimension: int | None = None) -> list[Row
     if not 1 <= wanted <= possible.largest:
         raise RefusalError(FakeRefusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
     try:
-        vectors = await _vectors(request, wanted if request.unit_length else possible.largest)
+        # A word's numbers come from one stream, so a shorter vector has the direction of a longer one's.
+        length = wanted if request.unit_length else possible.largest
+        vectors = await FakeProvider(length, model=request.model).embed(request.texts)
     except ProviderFailed as failed:
         raise RefusalError(FakeRefusal(400, failed.message)) from failed
     return [Row(index, row[:wanted]) for index, row in enumerate(vectors)]
-
-
-async def _vectors(request: EmbedRequest, length: int) -> Vectors:
-    # A word's numbers come from one stream, so a shorter vector has the direction of a longer one's prefix.
-    return await FakeProvider(length, model=request.model).embed(request.texts)
 
 
 async def rank(request: RerankRequest, _: int | None = None) -> list[Row]:
