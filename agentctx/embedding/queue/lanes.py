@@ -131,7 +131,7 @@ class Lanes:
 
     async def permit(self, space: Space) -> None:
         """Hold the space while its estimated cost exceeds the limit, until the cost is approved."""
-        lane = next(each for each in self if each.space == space.id)
+        lane = next(lane for lane in self if lane.space == space.id)
         if self.leads(lane) or space.approved:
             return
         estimate = await self.estimate(lane)

@@ -51,9 +51,9 @@ def result_count(count: int, top_k: int | None) -> int:
 
 
 def best_first(
-    chunks: Sequence[PositionAwareChunk], scores: Sequence[float], wanted: int
+    chunks: Sequence[PositionAwareChunk], scores: Sequence[float], count: int
 ) -> list[PositionAwareChunk]:
-    """Return the `wanted` chunks with the highest scores; ties keep their order.
+    """Return the `count` chunks with the highest scores; ties keep their order.
 
     Raises:
         ProviderFailed: there is not one finite score per chunk (a NaN would make the order random).
@@ -63,4 +63,4 @@ def best_first(
     if not all(math.isfinite(score) for score in scores):
         raise ProviderFailed("The reranker returned a score that is not finite.")
     order = sorted(range(len(chunks)), key=lambda at: -scores[at])
-    return [chunks[at] for at in order[:wanted]]
+    return [chunks[at] for at in order[:count]]

@@ -115,8 +115,8 @@ class CohereReranker:
             ProviderFailed: Cohere refused (stop), was busy (later) or unavailable (retry), or its reply does
                 not score every chunk exactly once.
         """
-        wanted = result_count(len(chunks), top_k)
-        if not wanted:
+        count = result_count(len(chunks), top_k)
+        if not count:
             return []
         if self._closed:
             raise ProviderFailed("The Cohere reranker is closed.", hint="Create a new one.")
@@ -125,7 +125,7 @@ class CohereReranker:
         scores: list[float] = []
         for start in range(0, len(chunks), MAX_DOCUMENTS):
             scores += await self._scores(query, [chunk.content for chunk in chunks[start:][:MAX_DOCUMENTS]])
-        return best_first(chunks, scores, wanted)
+        return best_first(chunks, scores, count)
 
     async def aclose(self) -> None:
         """Close the client if `create` made it; idempotent."""

@@ -68,14 +68,14 @@ class CrossEncoderReranker:
             InvalidInput: `top_k` is negative.
             ProviderFailed: the files are not a cross-encoder (stop), or the model failed on a pair.
         """
-        wanted = result_count(len(chunks), top_k)
-        if not wanted:
+        count = result_count(len(chunks), top_k)
+        if not count:
             return []
         if self._closed:
             raise ProviderFailed("The cross-encoder is closed.", hint="Create a new one.")
         texts = [chunk.content for chunk in chunks]
         scores = await self._thread.run(lambda stopped: self._score(query, texts, stopped))
-        return best_first(chunks, scores, wanted)
+        return best_first(chunks, scores, count)
 
     async def aclose(self) -> None:
         """Finish the current pair, end the thread and free the model; idempotent."""

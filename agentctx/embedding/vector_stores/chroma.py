@@ -111,7 +111,7 @@ class ChromaVectorStore(CheckedVectorStore):
                 a collection that holds vectors of another length or ranks by another distance.
             StorageFailed: the server does not answer, or the folder cannot be used.
         """
-        if sum(place is not None for place in (path, url, host, client)) != 1:
+        if sum(location is not None for location in (path, url, host, client)) != 1:
             raise InvalidInput("Open a Chroma store with exactly one of path, url, host and client.")
         if client is not None:
             chroma_client.require_blocking_client(client)
@@ -185,10 +185,10 @@ class ChromaVectorStore(CheckedVectorStore):
                     chroma_client.close(self._client)
 
     def _adopt_dimension(self) -> None:
-        found = self._on_collection(lambda stored: stored.get(limit=1, include=["embeddings"]))["embeddings"]
-        if not len(found):
+        first = self._on_collection(lambda stored: stored.get(limit=1, include=["embeddings"]))["embeddings"]
+        if not len(first):
             return
-        stored = len(found[0])
+        stored = len(first[0])
         if self.dimension not in {None, stored}:
             raise InvalidInput(
                 f"This Chroma collection has vectors of length {stored}, not {self.dimension}.",

@@ -85,8 +85,8 @@ def _require_answer(address: str, headers: Mapping[str, str] | None) -> None:
 def _sessions(client: ClientAPI) -> list[Any]:
     """Return the HTTP sessions of a client: two, or none for an embedded client."""
     owners = (client, getattr(client, "_admin_client", None))
-    found = [getattr(getattr(owner, "_server", None), "_session", None) for owner in owners]
-    return [session for session in found if session is not None]
+    sessions = [getattr(getattr(owner, "_server", None), "_session", None) for owner in owners]
+    return [session for session in sessions if session is not None]
 
 
 def parse_url(url: str) -> tuple[str, int, bool]:
@@ -122,16 +122,16 @@ def require_blocking_client(client: object) -> None:
         )
 
 
-def collection_name(wanted: str) -> str:
-    """Return the name in Chroma: `wanted` itself if Chroma accepts it, else one derived from it.
+def collection_name(name: str) -> str:
+    """Return the name in Chroma: `name` itself if Chroma accepts it, else one derived from it.
 
     Chroma accepts 3 to 512 of `a-z A-Z 0-9 . _ -`, with a letter or digit at both ends, no two dots in a row,
     and no IP address. A derived name contains a checksum, so that no two texts share one.
     """
-    if _NAME.fullmatch(wanted) and not _ADDRESS.fullmatch(wanted):
-        return wanted
-    digest = hashlib.sha256(wanted.encode("utf-8", "surrogatepass")).hexdigest()
-    readable = _UNSAFE.sub("-", wanted)[:_READABLE_CHARACTERS].strip("-")
+    if _NAME.fullmatch(name) and not _ADDRESS.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    readable = _UNSAFE.sub("-", name)[:_READABLE_CHARACTERS].strip("-")
     return f"{readable}-{digest[:32]}" if readable else f"agentctx-{digest[:32]}"
 
 

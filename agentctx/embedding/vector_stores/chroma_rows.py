@@ -224,8 +224,8 @@ def _by_all_vectors(query: Vector, k: int, condition: Condition, collection: Col
     distances = distances_of(query, stored["embeddings"])
     ranked = sorted(zip(distances.tolist(), stored["ids"], strict=True))[:k]
     distance_of = {row_id: distance for distance, row_id in ranked}
-    found = collection.get(ids=list(distance_of), include=["documents", "metadatas"])
-    columns = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
+    records = collection.get(ids=list(distance_of), include=["documents", "metadatas"])
+    columns = zip(records["ids"], records["documents"], records["metadatas"], strict=True)
     return [hit_of(row_id, text, metadata, distance_of[row_id]) for row_id, text, metadata in columns]
 
 

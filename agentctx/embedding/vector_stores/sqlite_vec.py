@@ -214,8 +214,8 @@ def _search(
 
 
 def _matching_ids(connection: Connection, collection: str | None, where: Where) -> list[int]:
-    wanted = json.dumps(dict(where), ensure_ascii=False)
-    rows = connection.execute(_MATCHING, {"collection": collection, "wanted": wanted})
+    conditions = json.dumps(dict(where), ensure_ascii=False)
+    rows = connection.execute(_MATCHING, {"collection": collection, "wanted": conditions})
     return [row_id for (row_id,) in rows]
 
 

@@ -80,10 +80,10 @@ def _placed(content: str, pieces: Sequence[str], find: Callable[[str, str, Span,
         is_whole = left > 0
         limit = len(content) if is_whole else _near(piece, before.end)
         start = find(content, piece, before, limit) if piece else -1
-        found = Span(start, start + len(piece)) if start >= 0 else None
-        placement.append(found)
-        if found:
-            before = found
+        span = Span(start, start + len(piece)) if start >= 0 else None
+        placement.append(span)
+        if span:
+            before = span
         elif is_whole:
             left -= (len(content) - before.end) if piece else 0
         else:

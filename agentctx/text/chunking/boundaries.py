@@ -61,8 +61,8 @@ class SeparatorBoundaries:
     share: int = 2
 
     def first(self, low: int, high: int) -> int:
-        found = [self._first_after(separator, low, high) for separator in self.separators]
-        return min((position for position in found if position != NOWHERE), default=NOWHERE)
+        positions = [self._first_after(separator, low, high) for separator in self.separators]
+        return min((position for position in positions if position != NOWHERE), default=NOWHERE)
 
     def last(self, low: int, high: int) -> int:
         return max(self._last_after(separator, low, high) for separator in self.separators)
@@ -107,8 +107,8 @@ def last_grapheme_boundary(text: str, anchor: int, low: int, high: int) -> int:
     """Return the highest grapheme boundary in `low..high`, or `NOWHERE`. `anchor < low` is a known one."""
     if _is_plainly_boundary(text, high):
         return high
-    found = max(_grapheme_ends(text, anchor, high), default=NOWHERE)
-    return found if found >= low else NOWHERE
+    end = max(_grapheme_ends(text, anchor, high), default=NOWHERE)
+    return end if end >= low else NOWHERE
 
 
 def _grapheme_ends(text: str, anchor: int, high: int) -> Iterator[int]:

@@ -130,14 +130,14 @@ class _Reader:
         if self.fence:
             self.outline.unbreakable.append(Span(self.fence_start, end))
 
-    def _open_fence(self, start: int, mark: str) -> None:
+    def _open_fence(self, start: int, marker: str) -> None:
         self.outline.blocks.append(start)
-        self.fence, self.fence_start = mark, start
+        self.fence, self.fence_start = marker, start
         self.paragraph, self.after_break = None, False
 
     def _read_code(self, start: int, line: str) -> None:
-        mark = line.strip()
-        if len(mark) >= len(self.fence) and not mark.strip(self.fence[0]):
+        marker = line.strip()
+        if len(marker) >= len(self.fence) and not marker.strip(self.fence[0]):
             self.outline.unbreakable.append(Span(self.fence_start, start + len(line)))
             self.fence, self.after_break = "", True
 

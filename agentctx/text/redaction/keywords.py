@@ -31,14 +31,14 @@ class Keywords:
 
     def within(self, lowered: str) -> Iterable[str]:
         """Return the keywords that the text contains, each once."""
-        found: dict[str, None] = {}
+        matched: dict[str, None] = {}
         at = -1
         while self._anchors and (match := self._anchors.search(lowered, at + 1)):
             at = match.start()
             for keyword, offset in self._anchored[lowered[at]]:
                 if lowered.startswith(keyword, max(at - offset, 0)):
-                    found[keyword] = None
-        return found if lowered.isascii() else [*found, *self._foreign_within(lowered)]
+                    matched[keyword] = None
+        return matched if lowered.isascii() else [*matched, *self._foreign_within(lowered)]
 
     def _foreign_within(self, lowered: str) -> Iterator[str]:
         for character, keywords in self._foreign.items():
@@ -48,13 +48,13 @@ class Keywords:
 
 def _by_anchor(keywords: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
     """Return the keywords by their anchor, each with its offset in the keyword."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    matched: dict[str, list[tuple[str, int]]] = {}
     left = list(keywords)
     for anchor in sorted(set("".join(keywords)), key=_BY_RARITY.find):
         if anchored := [(keyword, keyword.index(anchor)) for keyword in left if anchor in keyword]:
-            found[anchor] = anchored
+            matched[anchor] = anchored
             left = [keyword for keyword in left if anchor not in keyword]
-    return found
+    return matched
 
 
 def _regex(anchored: dict[str, list[tuple[str, int]]]) -> str:

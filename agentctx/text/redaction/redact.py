@@ -113,7 +113,7 @@ def _between(whole: SecretSpan, cuts: Iterable[SecretSpan]) -> list[SecretSpan]:
 def _find_in_piece(
     piece: str, rules: SecretRules, candidates: Sequence[CandidateRule], limit: TimeLimit
 ) -> list[SecretFinding]:
-    found: list[tuple[int, int, int, str]] = []
+    matches: list[tuple[int, int, int, str]] = []
     for view in views(piece):
         if view.chain:
             candidates = (rules.vendor_rules if view.is_wrapped else rules).candidates(view.text)
@@ -122,8 +122,8 @@ def _find_in_piece(
             *_encoded(view.text, rules, limit),
         ):
             start, end = view.original(first, last)
-            found.append((start, rank, end, kind))
-    return _join_overlaps(sorted(set(found))) if found else []
+            matches.append((start, rank, end, kind))
+    return _join_overlaps(sorted(set(matches))) if matches else []
 
 
 def _ranked(
@@ -144,19 +144,19 @@ def _encoded(text: str, rules: SecretRules, limit: TimeLimit) -> Iterator[tuple[
 
 
 def _kind_in(text: str, rules: SecretRules, limit: TimeLimit, depth: int = 1) -> str | None:
-    if found := _ranked(text, rules.candidates(text), limit):
-        return found[0][3]
+    if matches := _ranked(text, rules.candidates(text), limit):
+        return matches[0][3]
     if depth == MAX_ENCODINGS:
         return None
     kinds = (_kind_in(run.text, rules, limit, depth + 1) for run in decoded(text))
     return next((kind for kind in kinds if kind), None)
 
 
-def _join_overlaps(found: Sequence[tuple[int, int, int, str]]) -> list[SecretFinding]:
+def _join_overlaps(matches: Sequence[tuple[int, int, int, str]]) -> list[SecretFinding]:
     """Join overlapping findings, keeping the kind with the best rank."""
     joined: list[SecretFinding] = []
     best = 0
-    for start, rank, end, kind in found:
+    for start, rank, end, kind in matches:
         if joined and start < joined[-1].end:
             last = joined[-1]
             name, best = (kind, rank) if rank < best else (last.kind, best)

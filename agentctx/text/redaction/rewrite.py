@@ -134,11 +134,11 @@ def is_undisguised(text: str) -> bool:
 
 def _steps(text: str) -> Iterable[Callable[[str], RewrittenText | None]]:
     if not text.isascii() or any(map(text.__contains__, "\r\x1b\x00\x08")):
-        yield lambda each: rewrite(each, _FORMS, _canonical_form)
+        yield lambda rewritten: rewrite(rewritten, _FORMS, _canonical_form)
     if "\\" in text or "%" in text or "&" in text:
-        yield lambda each: rewrite(each, _ESCAPES, _unescape)
+        yield lambda rewritten: rewrite(rewritten, _ESCAPES, _unescape)
     if '"' in text or "'" in text or "`" in text or "\\\n" in text or "=\n" in text:
-        yield lambda each: rewrite(each, _JOINS, _remove)
+        yield lambda rewritten: rewrite(rewritten, _JOINS, _remove)
 
 
 def _remove(_: re.Match[str]) -> str:
@@ -158,10 +158,10 @@ def _untag(match: re.Match[str]) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    name, found = match.lastgroup, match[match.lastgroup or 0]
+    name, escaped = match.lastgroup, match[match.lastgroup or 0]
     if name == "entity":
-        return unescape(found)
+        return unescape(escaped)
     if name == "itself":
-        return found
-    code = int(found, 8 if name == "octal" else 16)
+        return escaped
+    code = int(escaped, 8 if name == "octal" else 16)
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else " "

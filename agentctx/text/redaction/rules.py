@@ -200,11 +200,11 @@ class SecretRules:
     def candidates(self, text: str, *, has_long_run: bool | None = None) -> list[CandidateRule]:
         """Return the rules that may match the text, in order of rank. `has_long_run`: if known already."""
         possible = self._index_for(text, encoded.has_long_run(text) if has_long_run is None else has_long_run)
-        found: dict[int, list[str]] = {at: [] for at in possible.always}
+        keywords_at: dict[int, list[str]] = {at: [] for at in possible.always}
         for keyword in possible.keywords.within(lower(text)):
             for at in possible.ranks[keyword]:
-                found.setdefault(at, []).append(keyword)
-        return [CandidateRule(at, self._rules[at], found[at]) for at in sorted(found)]
+                keywords_at.setdefault(at, []).append(keyword)
+        return [CandidateRule(at, self._rules[at], keywords_at[at]) for at in sorted(keywords_at)]
 
     @staticmethod
     def narrow(candidates: Sequence[CandidateRule], part: str) -> list[CandidateRule]:

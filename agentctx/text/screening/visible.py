@@ -72,7 +72,7 @@ def has_hidden_text(text: str) -> bool:
 def hidden_parts(text: str) -> Iterator[str]:
     """Yield the text in tag characters, and the first encoded parts that decode to text."""
     if not text.isascii() and (tags := "".join(_TAGS.findall(text))):
-        yield "".join(chr(ord(each) - 0xE0000) for each in tags)
+        yield "".join(chr(ord(tag) - 0xE0000) for tag in tags)
     if max(map(len, text.split()), default=0) < _MIN_ENCODED_CHARS:
         return
     for number, match in enumerate(_ENCODED.finditer(text)):

@@ -66,27 +66,27 @@ async def serving_space(storage: Storage) -> Space:
     return await storage.spaces.prepare(space.id, vector(1))
 
 
-async def save(storage: Storage, wanted: Draft) -> SaveOutcome:
-    return await storage.entries.save(wanted, embed=True)
+async def save(storage: Storage, entry: Draft) -> SaveOutcome:
+    return await storage.entries.save(entry, embed=True)
 
 
 async def embed(storage: Storage, saved: SaveOutcome, *rows: Vectors) -> int:
-    found = rows or (vector(1),) * len(saved.jobs)
-    return await storage.jobs.complete(saved.jobs, vectors(*found))
+    rows = rows or (vector(1),) * len(saved.jobs)
+    return await storage.jobs.complete(saved.jobs, vectors(*rows))
 
 
-async def found_by_words(storage: Storage, question: str, wanted: Filter = ALL) -> list[str]:
-    return [hit.entry for hit in (await storage.search.by_words(question, wanted, 50)).hits]
+async def found_by_words(storage: Storage, question: str, filter_: Filter = ALL) -> list[str]:
+    return [hit.entry for hit in (await storage.search.by_words(question, filter_, 50)).hits]
 
 
 async def with_turns(
-    storage: Storage, chunks: list[int], wanted: Filter, space: int | None = None
+    storage: Storage, chunks: list[int], filter_: Filter, space: int | None = None
 ) -> ChunksWithTurns:
     """Return the chunks and the turns around them, read by a single step."""
 
     def steps() -> Steps[ChunksWithTurns]:
-        found: ChunksWithTurns = yield WithTurns(chunks, wanted, None if space is None else vector(1))
-        return found
+        texts: ChunksWithTurns = yield WithTurns(chunks, filter_, None if space is None else vector(1))
+        return texts
 
     return await storage.search.follow(steps, space)
 

@@ -58,8 +58,8 @@ def ensure_built(cache: Path, model: BuiltModel = MINILM) -> Path:
     Waits while another process builds. Raises what `model.build` raises, and `OSError` when the cache cannot
     be written.
     """
-    if found := find_built(cache, model):
-        return found
+    if built := find_built(cache, model):
+        return built
     folder = model_folder(cache, model)
     folder.mkdir(parents=True, exist_ok=True)
     with _exclusive(folder / "lock"):

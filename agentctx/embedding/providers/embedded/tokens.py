@@ -203,17 +203,17 @@ class WordPiece:
     def _longest_first(self, word: str) -> list[int]:
         if len(word) > LONGEST_WORD:
             return self._unknown
-        found: list[int] = []
+        ids: list[int] = []
         start = 0
         while start < len(word):
-            mark = "##" if start else ""
+            prefix = "##" if start else ""
             ends = range(min(len(word), start + self._longest_piece), start, -1)
-            end = next((end for end in ends if mark + word[start:end] in self._vocabulary), None)
+            end = next((end for end in ends if prefix + word[start:end] in self._vocabulary), None)
             if end is None:
                 return self._unknown
-            found.append(self._vocabulary[mark + word[start:end]])
+            ids.append(self._vocabulary[prefix + word[start:end]])
             start = end
-        return found
+        return ids
 
 
 def read_wordpiece(path: Path) -> WordPiece | None:

@@ -27,8 +27,10 @@ _LONGEST_VALUE = 128
 def requested_pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
     """Return the seconds to wait from the headers, else from the body `reply`; None if neither says."""
     # Every answer reports rate limits; only a 429 is caused by them.
-    said = headers if status == 429 else {k: v for k, v in headers.items() if not k.startswith("x-ratelimit")}
-    from_headers = retry_after_s(said, now)
+    hints = headers
+    if status != 429:
+        hints = {name: value for name, value in headers.items() if not name.startswith("x-ratelimit")}
+    from_headers = retry_after_s(hints, now)
     return retry_delay_s(reply) if from_headers is None else from_headers
 
 

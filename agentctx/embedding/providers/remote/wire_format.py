@@ -58,10 +58,10 @@ def by_index(items: Sequence[Any]) -> list[Mapping[str, Any]]:
         raise malformed_reply("an embedding is not an object")
     if not any("index" in item for item in items):
         return list(items)
-    places = {item.get("index"): item for item in items if type(item.get("index")) is int}
-    if len(places) != len(items) or any(place not in places for place in range(len(items))):
+    item_at = {item.get("index"): item for item in items if type(item.get("index")) is int}
+    if len(item_at) != len(items) or any(index not in item_at for index in range(len(items))):
         raise malformed_reply("the indexes of its embeddings are not 0, 1, 2 …")
-    return [places[place] for place in range(len(items))]
+    return [item_at[index] for index in range(len(items))]
 
 
 def matrix(rows: Sequence[Any]) -> Vectors:
@@ -159,10 +159,10 @@ class OpenAIFormat:
         items = list_in(reply, *self.vectors_path)
         if not self.item_field:
             return matrix(items)
-        found = by_index(items)
-        if not all(self.item_field in item for item in found):
+        ordered = by_index(items)
+        if not all(self.item_field in item for item in ordered):
             raise malformed_reply(f"an item of {'.'.join(self.vectors_path)!r} has no {self.item_field!r}")
-        return matrix([item[self.item_field] for item in found])
+        return matrix([item[self.item_field] for item in ordered])
 
 
 class OpenAIBase64Format(OpenAIFormat):

@@ -26,8 +26,8 @@ class RequestConditions(BaseModel):
             return False
         if self.provider is not None and self.provider != provider:
             return False
-        wanted = (self.contains,) if isinstance(self.contains, str) else self.contains
-        return all(any(each in text for text in strings(payload)) for each in wanted)
+        required = (self.contains,) if isinstance(self.contains, str) else self.contains
+        return all(any(part in text for text in strings(payload)) for part in required)
 
 
 Rule = TypeVar("Rule", bound=RequestConditions)

@@ -30,13 +30,13 @@ def control_routes(
 
     async def set_script(request: Request) -> Response:
         try:
-            wanted = _ScriptBody.model_validate_json(await request.body())
+            body = _ScriptBody.model_validate_json(await request.body())
         except ValidationError as error:
             return JSONResponse({"error": first_problem(error)}, 400)
-        if wanted.faults is not None:
-            script.set(wanted.faults)
-        if wanted.answers is not None:
-            script.set_answers(wanted.answers)
+        if body.faults is not None:
+            script.set(body.faults)
+        if body.answers is not None:
+            script.set_answers(body.answers)
         return Response(status_code=204)
 
     async def list_requests(_: Request) -> Response:

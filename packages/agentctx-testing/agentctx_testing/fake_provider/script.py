@@ -41,7 +41,7 @@ class RecordedRequest:
 
     def header(self, name: str) -> str | None:
         """Return the value of the first header of this name."""
-        return next((value for found, value in self.headers if found == name.lower()), None)
+        return next((value for header_name, value in self.headers if header_name == name.lower()), None)
 
 
 class Script:

@@ -70,16 +70,16 @@ async def embed(request: EmbedRequest, dimension: int | None = None) -> list[Row
         RefusalError: a length that the model does not give, or a text that is not valid Unicode.
     """
     possible = dimensions_of(request.model, dimension)
-    wanted = possible.default if request.dimension is None else request.dimension
-    if not 1 <= wanted <= possible.largest:
-        raise RefusalError(FakeRefusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
+    length = possible.default if request.dimension is None else request.dimension
+    if not 1 <= length <= possible.largest:
+        raise RefusalError(FakeRefusal(400, f"dimensions must be from 1 to {possible.largest}, not {length}"))
     try:
         # A word's numbers come from one stream, so a shorter vector has the direction of a longer one's.
-        length = wanted if request.unit_length else possible.largest
-        vectors = await FakeProvider(length, model=request.model).embed(request.texts)
+        embedded_length = length if request.unit_length else possible.largest
+        vectors = await FakeProvider(embedded_length, model=request.model).embed(request.texts)
     except ProviderFailed as failed:
         raise RefusalError(FakeRefusal(400, failed.message)) from failed
-    return [Row(index, row[:wanted]) for index, row in enumerate(vectors)]
+    return [Row(index, row[:length]) for index, row in enumerate(vectors)]
 
 
 async def rank(request: RerankRequest, _: int | None = None) -> list[Row]:
@@ -98,11 +98,11 @@ def in_order(rows: list[Row]) -> list[Row]:
 
 def overlap(query: str, document: str) -> float:
     """Score a document mostly by the share of the query's words in it; a shorter document wins a tie."""
-    wanted, found = _words(query), _words(document)
-    shared = len(wanted & found)
+    asked, held = _words(query), _words(document)
+    shared = len(asked & held)
     if not shared:
         return 0.0
-    return _RECALL_SHARE * shared / len(wanted) + (1 - _RECALL_SHARE) * shared / len(found)
+    return _RECALL_SHARE * shared / len(asked) + (1 - _RECALL_SHARE) * shared / len(held)
 
 
 def _words(text: str) -> set[str]:

@@ -76,13 +76,13 @@ class WeightsFile:
     def _read_directory(self) -> dict[str, tuple[int, int]]:
         """Return the number of weights and the offset of each tensor."""
         (count,) = self._take("<i")
-        found = {}
+        tensors = {}
         for _ in range(count):
             (length,) = self._take("<H")
             name = self._bytes(length).decode()
             _, weights, offset, _ = self._take("<BIQQ")
-            found[name] = (weights, offset)
-        return found
+            tensors[name] = (weights, offset)
+        return tensors
 
     def _take(self, form: str) -> tuple[Any, ...]:
         return struct.unpack(form, self._bytes(struct.calcsize(form)))

@@ -44,12 +44,12 @@ def read_batch(payload: Payload, model: str) -> EmbedRequest:
     """
     requests = payload.get("requests")
     require(isinstance(requests, list) and requests, "* BatchEmbedContentsRequest.requests: is required")
-    found = requests if isinstance(requests, list) else []
+    items = requests if isinstance(requests, list) else []
     require(
-        len(found) <= MAX_REQUESTS,
+        len(items) <= MAX_REQUESTS,
         f"* BatchEmbedContentsRequest.requests: at most {MAX_REQUESTS} requests can be in one batch",
     )
-    parsed = [_read_one(request, model, must_name=True) for request in found]
+    parsed = [_read_one(request, model, must_name=True) for request in items]
     sizes = {one.dimension for one in parsed}
     require(len(sizes) == 1, "* all requests in the batch must have the same output_dimensionality")
     return EmbedRequest(
@@ -99,8 +99,8 @@ def _read_one(request: object, model: str, *, must_name: bool) -> EmbedRequest:
 
 def _parts(content: object) -> list[str]:
     parts = content.get("parts") if isinstance(content, dict) else None
-    found = parts if isinstance(parts, list) else []
-    texts = [part.get("text") if isinstance(part, dict) else None for part in found]
+    items = parts if isinstance(parts, list) else []
+    texts = [part.get("text") if isinstance(part, dict) else None for part in items]
     require(
         texts and all(isinstance(text, str) and text for text in texts),
         "* EmbedContentRequest.content: content contains an empty Part.",

@@ -66,8 +66,8 @@ def stream(exchange: FakeExchange) -> list[bytes]:
 
 def stream_error(refusal: Payload) -> bytes:
     error = refusal["error"]
-    found = {name: error.get(name) for name in ("code", "message", "param")}
-    return event({"type": "error", **found, "sequence_number": 0}, "error")
+    fields = {name: error.get(name) for name in ("code", "message", "param")}
+    return event({"type": "error", **fields, "sequence_number": 0}, "error")
 
 
 def _events(exchange: FakeExchange) -> Iterator[Payload]:
@@ -84,26 +84,26 @@ def _events(exchange: FakeExchange) -> Iterator[Payload]:
 
 
 def _message_events(index: int, item: Payload, text: str) -> Iterator[Payload]:
-    place = {"item_id": item["id"], "output_index": index, "content_index": 0}
+    location = {"item_id": item["id"], "output_index": index, "content_index": 0}
     part = item["content"][0]
     begun = {**item, "status": "in_progress", "content": []}
     yield {"type": "response.output_item.added", "output_index": index, "item": begun}
-    yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
+    yield {"type": "response.content_part.added", **location, "part": {**part, "text": ""}}
     for piece in text_pieces(text):
-        yield {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
-    yield {"type": "response.output_text.done", **place, "text": text, "logprobs": []}
-    yield {"type": "response.content_part.done", **place, "part": part}
+        yield {"type": "response.output_text.delta", **location, "delta": piece, "logprobs": []}
+    yield {"type": "response.output_text.done", **location, "text": text, "logprobs": []}
+    yield {"type": "response.content_part.done", **location, "part": part}
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
 def _call_events(index: int, item: Payload, call: ToolCall) -> Iterator[Payload]:
-    place = {"item_id": item["id"], "output_index": index}
+    location = {"item_id": item["id"], "output_index": index}
     begun = {**item, "status": "in_progress", "arguments": ""}
     yield {"type": "response.output_item.added", "output_index": index, "item": begun}
     for piece in argument_pieces(call):
-        yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
+        yield {"type": "response.function_call_arguments.delta", **location, "delta": piece}
     done = {"name": call.name, "arguments": call.arguments_json}
-    yield {"type": "response.function_call_arguments.done", **place, **done}
+    yield {"type": "response.function_call_arguments.done", **location, **done}
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
