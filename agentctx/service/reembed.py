@@ -55,7 +55,7 @@ class ModelChange:
     async def summary(self) -> wire.ReembedReply | None:
         """Return the progress, or None if there is no second model."""
         lanes = self.lanes
-        if lanes is None or not (await lanes.beside() or lanes.has_moved or lanes.is_dropped_next):
+        if lanes is None or not (await lanes.other_spaces() or lanes.has_moved or lanes.is_dropped_next):
             return None
         return await self._reply()
 
@@ -64,7 +64,7 @@ class ModelChange:
         lanes = self.lanes
         if lanes is None:
             return wire.ReembedReply(stage="off", answering=None, beside=None)
-        spaces, other = await lanes.beside(), lanes.other
+        spaces, other = await lanes.other_spaces(), lanes.other
         beside = spaces[0] if spaces else None
         chunks = (await self.storage.stats()).chunks
         stage = lanes.stage(beside)

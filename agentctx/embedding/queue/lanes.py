@@ -144,7 +144,7 @@ class Lanes:
 
     async def approve(self) -> None:
         """Approve the cost of the next space."""
-        lane = self._beside()
+        lane = self._other_lane()
         await self._storage.spaces.approve(lane.space)
         self._approved.set()
 
@@ -160,20 +160,20 @@ class Lanes:
         """Return the pending jobs of the lane's space."""
         return await self._storage.spaces.total_pending(lane.space)
 
-    def stage(self, beside: Space | None) -> Stage:
+    def stage(self, space: Space | None) -> Stage:
         """Return the stage of the other model, from its space."""
-        if beside is None:
+        if space is None:
             return "off"
-        if beside.state is SpaceState.KEPT or self.other is None:
+        if space.state is SpaceState.KEPT or self.other is None:
             return "kept"
         if self._is_held:
             return "held"
         if self.other.builder.searched is None:
             return "building"
-        is_compared = beside.comparison is not None or self.other is not self._next
+        is_compared = space.comparison is not None or self.other is not self._next
         return "ready" if is_compared else "comparing"
 
-    async def beside(self) -> list[Space]:
+    async def other_spaces(self) -> list[Space]:
         """Return the spaces of the models that do not answer: that of a lane first, then those still kept."""
         own = {lane.space for lane in self}
         models = [lane.fingerprint for lane in self]
@@ -202,7 +202,7 @@ class Lanes:
                 f"{self.leading.provider.model} already answers searches.",
                 hint="Run `agentctx reembed --rollback` to return to the previous model.",
             )
-        await self._finish(self._switch_to(self._beside()))
+        await self._finish(self._switch_to(self._other_lane()))
 
     async def rollback(self) -> None:
         """Switch back to the former model; the present one is kept.
@@ -211,7 +211,7 @@ class Lanes:
             NotFound: no other model is configured.
             Conflict: the model of `[embedding]` answers already, never answered, or cannot answer now.
         """
-        lane, space = self._beside(), next(iter(await self.beside()))
+        lane, space = self._other_lane(), next(iter(await self.other_spaces()))
         if not self.has_moved:
             raise Conflict(
                 f"{self.leading.provider.model}, the model of [embedding], answers already.",
@@ -287,7 +287,7 @@ class Lanes:
             attempts += 1
 
     async def _compare(self, lane: Lane) -> None:
-        space = next(iter(await self.beside()), None)
+        space = next(iter(await self.other_spaces()), None)
         if space is None or space.state is not SpaceState.BUILDING:
             return
         comparison = Comparison(**space.comparison) if space.comparison else None
@@ -320,7 +320,7 @@ class Lanes:
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    def _beside(self) -> Lane:
+    def _other_lane(self) -> Lane:
         if self.other is None:
             raise NotFound(
                 "Only one model is configured.",

@@ -64,7 +64,7 @@ def locate(content: str, pieces: Sequence[str]) -> Placement:
     Each piece is searched from the end of the one before. If any is not found, the pieces may overlap; then
     each may also begin inside the one before, as near to its end as `_beside` finds it. The second placement
     is used only if it finds more text, ignoring whitespace. In a long text of which many pieces are not
-    found, the later ones are only searched near the place where they are due.
+    found, the later ones are only searched near where they are due.
     """
     sequential = _placed(content, pieces, _after)
     if None not in sequential:
@@ -100,7 +100,7 @@ def _after(content: str, piece: str, before: Span, limit: int) -> int:
 
 
 def _beside(content: str, piece: str, before: Span, limit: int) -> int:
-    """Find the piece directly after `before`, with at most whitespace between; else at the first place that
+    """Find the piece directly after `before`, with at most whitespace between; else at the first position that
     starts and ends later than `before`. A blank piece is only searched directly after it.
     """
     if piece.isspace():

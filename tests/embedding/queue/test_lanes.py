@@ -331,7 +331,7 @@ async def test_an_expensive_model_waits_for_approval(tmp_path: Path) -> None:
         assert reply.cost.usd > reply.cost.confirm_usd
         await core.reembed.reembed("approve", ME)
         await wait_for_stage(core, "ready")
-        (space,) = await lanes_of(core).beside()
+        (space,) = await lanes_of(core).other_spaces()
         assert space.approved
 
 

@@ -1,4 +1,4 @@
-"""The pinned source files of the embedded models: their places in installed packages, and their checksums."""
+"""The pinned source files of the embedded models: their paths in installed packages, and their checksums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
 """Embedding providers over HTTP: one client, one provider class, one pure class per wire format.
 
-texts → provider (prefixes, lanes) → splitting → wire format → http → faults | wire format → vectors
+texts → provider (prefixes, rate limits) → splitting → wire format → http → faults | wire format → vectors
 """
