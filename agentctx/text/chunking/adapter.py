@@ -100,8 +100,8 @@ def _after(content: str, piece: str, before: Span, limit: int) -> int:
 
 
 def _beside(content: str, piece: str, before: Span, limit: int) -> int:
-    """Find the piece directly after `before`, with at most whitespace between; else at the first position that
-    starts and ends later than `before`. A blank piece is only searched directly after it.
+    """Find the piece directly after `before`, with at most whitespace between; else at the first position
+    where it starts and ends later than `before`. A blank piece is only searched directly after it.
     """
     if piece.isspace():
         limit = min(limit, _near(piece, before.end))

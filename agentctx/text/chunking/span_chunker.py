@@ -105,8 +105,8 @@ def generate_pa_chunk_id(content: str) -> str:
 def chunk_id_at(document_id: str, start: int, content: str) -> str:
     """Return `generate_pa_chunk_id(content)`, `_` and 12 hex digits of the position.
 
-    Equal texts at two positions get two ids, so that neither replaces the other in a store. Splitting a document
-    again gives the same ids.
+    Equal texts at two positions get two ids, so that neither replaces the other in a store. Splitting a
+    document again gives the same ids.
     """
     return f"{generate_pa_chunk_id(content)}_{_digest(f'{start}:{document_id}')}"
 
