@@ -34,4 +34,6 @@ def test_a_provider_is_created_from_settings() -> None:
     from agentctx.config.embedding import EmbeddingSettings
     from agentctx.embedding import create_provider
 
-    assert create_provider(EmbeddingSettings(provider="fake", dimensions=8)).dimension == 8
+    provider = create_provider(EmbeddingSettings(provider="fake", dimensions=8))
+    assert provider is not None
+    assert provider.dimension == 8
