@@ -85,7 +85,10 @@ class Breaker:
             self.state = BreakerState.SUSPECT
             self._paused_until = now + SUSPECTED.duration_ms(self._in_a_row - 1, self._rng)
         if stop or at_once or self.is_open or self._in_a_row >= self._failures:
-            self._open(now, MISCONFIGURED if stop else OUTAGE)
+            pause = MISCONFIGURED if stop else OUTAGE
+            self.state = BreakerState.OPEN
+            self._paused_until = now + pause.duration_ms(self._openings, self._rng)
+            self._openings += 1
 
     def hold(self, until: int, reason: str | None = None) -> None:
         """Pause the calls, as the provider or one of our own limits demands."""
@@ -96,8 +99,3 @@ class Breaker:
         """Pause the calls at a rate limit, at least until `until` and for longer each time in a row."""
         self.hold(max(until, now + LIMITED.duration_ms(self._limits, self._rng)), reason)
         self._limits += 1
-
-    def _open(self, now: int, pause: DoublingPause) -> None:
-        self.state = BreakerState.OPEN
-        self._paused_until = now + pause.duration_ms(self._openings, self._rng)
-        self._openings += 1

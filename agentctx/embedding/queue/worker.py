@@ -161,7 +161,9 @@ class EmbeddingQueue:
         self._wake.set()
         if self._work_task is None and self.task is None:
             self._finish()
-        await self._finish_within(timeout)
+        at = None if timeout is None else self._timer.now() + round(timeout * 1000)
+        with alarm_at(self._timer, at, self._halt):
+            await self._finished.wait()
         if self.task is not None:
             await asyncio.wait({self.task})
             if not self.task.cancelled():
@@ -228,11 +230,6 @@ class EmbeddingQueue:
         except StorageFailed as error:
             # The next start releases them before anything else.
             log.warning("leases_not_released", error=error.code, reason=error.message)
-
-    async def _finish_within(self, timeout: float | None) -> None:
-        at = None if timeout is None else self._timer.now() + round(timeout * 1000)
-        with alarm_at(self._timer, at, self._halt):
-            await self._finished.wait()
 
     def _halt(self) -> None:
         self._is_halted = True

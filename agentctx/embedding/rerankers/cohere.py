@@ -183,18 +183,15 @@ def _failure(error: Exception) -> ProviderFailed:
         if reason := tls_problem(error):
             return ProviderFailed(f"Cohere cannot be reached: {reason}.")
         return ProviderFailed(f"The request to Cohere failed: {type(error).__name__}.")
+    sent = getattr(error, "headers", None)
+    items = sent.items() if isinstance(sent, Mapping) else ()
+    headers = {str(name).lower(): str(value) for name, value in items}
     return ProviderFailed(
         f"Cohere answered with HTTP status {status}.",
         disposition=_disposition(status),
-        retry_after_s=requested_pause_s(status, _headers(error), None, time.time()),
+        retry_after_s=requested_pause_s(status, headers, None, time.time()),
         hint=_REFUSALS.get(status, "See Cohere's status page."),
     )
-
-
-def _headers(error: Exception) -> dict[str, str]:
-    headers = getattr(error, "headers", None)
-    given = headers.items() if isinstance(headers, Mapping) else ()
-    return {str(name).lower(): str(value) for name, value in given}
 
 
 def _disposition(status: int) -> Disposition:
