@@ -245,8 +245,7 @@ class EmbeddingQueue:
             await self._table.release_leases()
             while True:
                 await self._refill()
-                while not self._batcher.is_filled and (queued := self._buffer.get()):
-                    self._batcher.add(queued)
+                self._collect()
                 if (at := self._probe_at()) is not None and at <= self._timer.now():
                     await self._diagnosis.probe()
                 elif batch := self._next_batch():
@@ -293,6 +292,11 @@ class EmbeddingQueue:
             due = await self._table.next_due()
             if due is not None:
                 self._buffer.expect(due)
+
+    def _collect(self) -> None:
+        # A function of its own, so that no variable of the endless loop keeps an erased text.
+        while not self._batcher.is_filled and (queued := self._buffer.get()):
+            self._batcher.add(queued)
 
     def _send_at(self) -> int | None:
         """Return when the next call may be made; None if there is nothing to send or the queue is paused."""
