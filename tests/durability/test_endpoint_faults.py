@@ -224,8 +224,8 @@ async def lived(folder: Path, fault: Fault | None, *, starts_well: bool = False)
 
 @pytest.fixture(autouse=True)
 def files_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
-        return function(*arguments)
+    async def at_once(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        return function(*arguments, **options)
 
     monkeypatch.setattr(asyncio, "to_thread", at_once)
 
