@@ -65,7 +65,7 @@ class Injections:
     async def explain(self, request: wire.ExplainRequest, peer: Peer) -> wire.ExplainReply:
         """Explain why an entry would or would not be in the context for a question now."""
         request = replace(request, position=request.position or "tail")
-        question = await self.questions.asked(request, peer)
+        question = await self.questions.question_of(request, peer)
         entry = await self.storage.entries.get(request.entry)
         if entry is None:
             return explained(request.entry, await self._gone(request.entry))

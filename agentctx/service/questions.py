@@ -88,12 +88,12 @@ class Questions:
         )
 
     async def _context(self, request: wire.ContextRequest, peer: Peer) -> Answer:
-        question, budget_tokens = await self.asked(request, peer), self.budget(request)
+        question, budget_tokens = await self.question_of(request, peer), self.budget(request)
         if not self.settings.value.embedding.rag.enabled:
             return Answer(degraded="off: embedding.rag.enabled is false")
         return await self.rag.context(question, budget_tokens=budget_tokens)
 
-    async def asked(self, request: wire.ContextRequest, peer: Peer) -> Question:
+    async def question_of(self, request: wire.ContextRequest, peer: Peer) -> Question:
         """Build the question of a context request, with what its conversation has. Raises `InvalidInput`."""
         question = self._context_question(request, peer)
         if not request.conversation or request.restarted:

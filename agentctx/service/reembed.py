@@ -43,13 +43,13 @@ class ModelChange:
         lanes = self.lanes
         if lanes is None:
             raise NotFound("No model is configured.", hint="Set embedding.provider in the config.")
-        deeds = {
+        actions = {
             "approve": lanes.approve,
             "switch": lanes.switch,
             "rollback": lanes.rollback,
             "retire": lanes.retire,
         }
-        await deeds[action]()
+        await actions[action]()
         return await self._reply()
 
     async def summary(self) -> wire.ReembedReply | None:

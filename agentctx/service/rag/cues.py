@@ -27,15 +27,15 @@ def cues_for(resolved: ResolvedChunk) -> tuple[str, ...]:
 
 def word_scores(hits: Iterable[WordHit]) -> list[WordHit]:
     """Return one hit per chunk, adding the scores of its text and its cue, best first."""
-    found: dict[int, WordHit] = {}
+    by_chunk: dict[int, WordHit] = {}
     for hit in hits:
-        before = found.get(hit.chunk)
-        if before is None and not hit.cue:
-            found[hit.chunk] = hit
+        known = by_chunk.get(hit.chunk)
+        if known is None and not hit.cue:
+            by_chunk[hit.chunk] = hit
             continue
-        score = (CUE_WORDS if hit.cue else 1.0) * hit.score + (before.score if before else 0.0)
-        found[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.cue or (before or hit).cue)
-    return sorted(found.values(), key=lambda hit: (-hit.score, hit.chunk))
+        score = (CUE_WORDS if hit.cue else 1.0) * hit.score + (known.score if known else 0.0)
+        by_chunk[hit.chunk] = WordHit(hit.chunk, hit.entry, score, hit.cue or (known or hit).cue)
+    return sorted(by_chunk.values(), key=lambda hit: (-hit.score, hit.chunk))
 
 
 def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict[int, NearestChunk]:
@@ -43,15 +43,15 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
 
     `texts` holds distances of texts that were measured separately.
     """
-    found: dict[int, NearestChunk] = {}
+    by_chunk: dict[int, NearestChunk] = {}
     for hit in hits:
         is_measured = hit.cue and hit.chunk in texts
         of_text = (hit._replace(distance=texts[hit.chunk], cue=0),) if is_measured else ()
-        for each in (hit, *of_text):
-            before = found.get(each.chunk)
-            if before is None or cue_distance(each) < cue_distance(before):
-                found[each.chunk] = each
-    return found
+        for reading in (hit, *of_text):
+            known = by_chunk.get(reading.chunk)
+            if known is None or cue_distance(reading) < cue_distance(known):
+                by_chunk[reading.chunk] = reading
+    return by_chunk
 
 
 def ranked_by_relevance(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[Candidate]:

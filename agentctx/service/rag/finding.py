@@ -104,86 +104,88 @@ class SearchInput:
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
-def ranks(asked: SearchInput, entry: str) -> Steps[Ranks]:
+def ranks(search: SearchInput, entry: str) -> Steps[Ranks]:
     """Return the ranks of an entry in both searches."""
-    return ranks_of(entry, asked.word_hits, (yield from nearest(asked)), asked.pool, asked.degraded)
+    return ranks_of(entry, search.word_hits, (yield from nearest(search)), search.pool, search.degraded)
 
 
-def passages(asked: SearchInput) -> Steps[Ranking]:
+def passages(search: SearchInput) -> Steps[Ranking]:
     """Search, fuse, read and rank."""
-    question, measured = asked.question, asked.stopwatch
-    near = yield from nearest(asked)
-    distances = yield from _distances(asked, near)
-    with measured.stage("fuse"):
-        found = merge(asked.word_hits, near, distances)
-        fused = fuse(found, asked.dense_weight, sum(asked.rarity.values()))
+    question, stopwatch = search.question, search.stopwatch
+    near = yield from nearest(search)
+    distances = yield from _distances(search, near)
+    with stopwatch.stage("fuse"):
+        candidates = merge(search.word_hits, near, distances)
+        fused = fuse(candidates, search.dense_weight, sum(search.rarity.values()))
     fused = to_choose_from(fused, question.order)
     count = max(READ, question.limit + SPARE)
-    read = [*fused[:count], *(worth_reading(fused[count:]) if asked.query is not None else ())]
-    with measured.stage("resolve"):
-        around: ChunksWithTurns = yield WithTurns([each.chunk for each in read], question.filter, asked.query)
-    with measured.stage("rank"):
-        judged = _judged(asked, read, around)
+    read = [*fused[:count], *(worth_reading(fused[count:]) if search.query is not None else ())]
+    with stopwatch.stage("resolve"):
+        around: ChunksWithTurns = yield WithTurns(
+            [each.chunk for each in read], question.filter, search.query
+        )
+    with stopwatch.stage("rank"):
+        judged = _judged(search, read, around)
     texts = around.texts
     if neighbours := [
         each.chunk for each in judged if each.chunk not in texts
     ]:  # of hits, not hits themselves
-        with measured.stage("resolve"):
+        with stopwatch.stage("resolve"):
             texts = {**texts, **(yield Texts(neighbours, question.filter))}
     judged = [each for each in judged if each.chunk in texts]
     gone = [each for each in read if each.chunk not in texts]
     chunks = {each.chunk for each in read}
     rest = [each for each in fused[count:] if each.chunk not in chunks]
-    return Ranking([*judged, *gone], rest, texts, asked.degraded)
+    return Ranking([*judged, *gone], rest, texts, search.degraded)
 
 
-def nearest(asked: SearchInput) -> Steps[Sequence[NearestChunk]]:
+def nearest(search: SearchInput) -> Steps[Sequence[NearestChunk]]:
     """Return what the vector search finds."""
-    if asked.nearest is not None or asked.query is None:
-        return asked.nearest or ()
-    with asked.stopwatch.stage("vectors"):
-        found: list[NearestChunk] = yield Nearest(asked.query, asked.question.filter, asked.pool)
-    return found
+    if search.nearest is not None or search.query is None:
+        return search.nearest or ()
+    with search.stopwatch.stage("vectors"):
+        hits: list[NearestChunk] = yield Nearest(search.query, search.question.filter, search.pool)
+    return hits
 
 
-def _distances(asked: SearchInput, near: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
-    """Return the distances of texts and cues found only by keyword."""
+def _distances(search: SearchInput, near: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
+    """Return the distances of texts and cues by_words only by keyword."""
     measured = {0, *(hit.cue or hit.chunk for hit in near)}
-    found = (chunk for hit in asked.word_hits for chunk in (hit.chunk, hit.cue))
-    rest = list(dict.fromkeys(chunk for chunk in found if chunk not in measured))
-    if asked.query is None or not rest:
+    by_words = (chunk for hit in search.word_hits for chunk in (hit.chunk, hit.cue))
+    rest = list(dict.fromkeys(chunk for chunk in by_words if chunk not in measured))
+    if search.query is None or not rest:
         return {}
-    with asked.stopwatch.stage("distances"):
-        distances: dict[int, float] = yield Distances(asked.query, rest)
+    with search.stopwatch.stage("distances"):
+        distances: dict[int, float] = yield Distances(search.query, rest)
     return distances
 
 
-def _judged(asked: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
+def _judged(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
     """Rank what was read, together with neighbouring turns, and judge the best of it."""
-    words, rarity = asked.words, asked.rarity
+    words, rarity = search.words, search.rarity
     texts = {**around.neighbours, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
     present = [each for each in read if each.chunk in texts]
     members = with_neighbours(present, around.turns, texts, around.distances)
     of_each = words.matches_in_each([words_of(each) for each in texts.values()])
-    found = dict(zip(texts, of_each, strict=True))
+    matched = dict(zip(texts, of_each, strict=True))
     ranked = rank(
-        asked.question.text,
+        search.question.text,
         members,
         texts,
         around.turns,
-        found,
+        matched,
         rarity=rarity,
-        dense_weight=asked.dense_weight,
+        dense_weight=search.dense_weight,
     )
-    best = ranked[: asked.question.limit + SPARE]
+    best = ranked[: search.question.limit + SPARE]
     ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
     with_cues = {each.chunk for each in ranked if texts[each.chunk].cues}
-    calibration = asked.calibration if asked.query is not None else None
+    calibration = search.calibration if search.query is not None else None
     ranked = [
-        each._replace(rarity=sum(rarity.get(word, 0.0) for word in found[each.chunk])) for each in ranked
+        each._replace(rarity=sum(rarity.get(word, 0.0) for word in matched[each.chunk])) for each in ranked
     ]
     leads = leader(ranked)
-    judged = judge(ranked, found, words, asked.query, calibration, with_cues, leads)
+    judged = judge(ranked, matched, words, search.query, calibration, with_cues, leads)
     if with_cues and calibration is not None:
         judged = ranked_by_relevance(judged, with_cues)
     return leader_first(judged, leads)
@@ -191,14 +193,14 @@ def _judged(asked: SearchInput, read: Sequence[Candidate], around: ChunksWithTur
 
 def judge(
     candidates: Sequence[Candidate],
-    found: Mapping[int, frozenset[str]],
+    matched: Mapping[int, frozenset[str]],
     words: QuestionWords,
     query: Vectors | None,
     calibration: Calibration | None,
     with_cues: Collection[int] = (),
     leads: int | None = None,
 ) -> list[Candidate]:
-    """Set each candidate's relevance, keeping the order. `found` holds the question's words in each chunk.
+    """Set each candidate's relevance, keeping the order. `matched` holds the question's words in each chunk.
 
     `with_cues` are the chunks whose cues count, `leads` is the chunk that leads (`unmeasured`).
     """
@@ -208,7 +210,7 @@ def judge(
     judged = []
     for each in candidates:
         chunk = each.chunk
-        match, by_words = words.count(found[chunk]), calibration is None or each.distance is None
+        match, by_words = words.count(matched[chunk]), calibration is None or each.distance is None
         probability = relevance(calibration, each.distance, level, match, has_cues=chunk in with_cues)
         if each.is_unmeasured:
             of_words = relevance_by_words(match, leads=chunk == leads, is_degraded=query is None)

@@ -53,7 +53,7 @@ class Pool:
     """The passages to rank together, each at the same position of all lists."""
 
     texts: Sequence[RankingText]
-    found: Sequence[frozenset[str]]
+    matched: Sequence[frozenset[str]]
     """The words of the question in each passage."""
     nearness: Sequence[float]
     """0 to 1 within the pool."""
@@ -68,14 +68,14 @@ def rank(
     candidates: Sequence[Candidate],
     texts: Mapping[int, RankingText],
     turns: Neighbours,
-    found: Mapping[int, frozenset[str]],
+    matched: Mapping[int, frozenset[str]],
     *,
     rarity: Mapping[str, float],
     dense_weight: float,
 ) -> list[Candidate]:
     """Rank the candidates, best first. Without conversations, the fused order is kept.
 
-    `found` holds the words of the question in each chunk, `rarity` the weight of each word.
+    `matched` holds the words of the question in each chunk, `rarity` the weight of each word.
     """
     if not turns:
         return list(candidates)
@@ -83,7 +83,7 @@ def rank(
     neighbours, shares = _neighbour_positions(turns, positions), word_shares(candidates, sum(rarity.values()))
     pool = Pool(
         texts=[texts[chunk] for chunk in positions],
-        found=[found[chunk] for chunk in positions],
+        matched=[matched[chunk] for chunk in positions],
         nearness=nearness(candidates, shares),
         words=shares,
         neighbours=[neighbours.get(chunk) for chunk in positions],
@@ -187,13 +187,13 @@ def _word_scores(
     width = len(columns)
     positions = [
         row * width + columns[word]
-        for row, words in enumerate(pool.found)
+        for row, words in enumerate(pool.matched)
         for word in words
         if word in columns
     ]
-    found = np.zeros(len(pool.texts) * width)
-    found[positions] = 1.0
-    counts = by_offset.sums(found.reshape(len(pool.texts), width), WORDS_OF)
+    present = np.zeros(len(pool.texts) * width)
+    present[positions] = 1.0
+    counts = by_offset.sums(present.reshape(len(pool.texts), width), WORDS_OF)
     spans = by_offset.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
     norms = K1 * (1 - B + B * spans)
     rarities = np.array(list(weights.values()), np.float64)
@@ -205,20 +205,20 @@ def _word_scores(
 
 def _style_scores(question: str, texts: Sequence[RankingText], lengths: Sequence[int]) -> list[float]:
     """Score the other criteria: the speaker, mentions of time, the length, and not being a question."""
-    asked = question.casefold()
+    folded = question.casefold()
     substance = LENGTH * np.minimum(np.log1p(np.array(lengths)) / math.log(FULL_LENGTH), 1.0)
-    found: list[float] = substance.tolist()
+    scores: list[float] = substance.tolist()
     for at, each in enumerate(texts):
-        if (speaker := each.agent or _speaker_of(each.text)) and speaker.casefold() in asked:
-            found[at] += SPEAKER
+        if (speaker := each.agent or _speaker_of(each.text)) and speaker.casefold() in folded:
+            scores[at] += SPEAKER
         if each.text.rstrip().endswith(_QUESTION_MARKS):
-            found[at] -= ASKS
+            scores[at] -= ASKS
     if _ASKS_WHEN.match(question):
-        found = [
+        scores = [
             score + TIME * min(len(set(map(str.casefold, _TIMES.findall(each.text)))), 2) / 2
-            for score, each in zip(found, texts, strict=True)
+            for score, each in zip(scores, texts, strict=True)
         ]
-    return found
+    return scores
 
 
 def _speaker_of(text: str) -> str:

@@ -180,42 +180,44 @@ def sub_questions(question: Question) -> list[Question]:
     return [replace(question, filter=each, text=text) for each in question.filters for text in texts]
 
 
-def merged(questions: Sequence[Question], found: Sequence[Ranking]) -> Ranking:
+def merged(questions: Sequence[Question], rankings: Sequence[Ranking]) -> Ranking:
     """Merge what was found for the questions from `sub_questions` into one ranking."""
-    by_namespace = groupby(zip(questions, found, strict=True), lambda pair: pair[0].filter.namespace)
+    by_namespace = groupby(zip(questions, rankings, strict=True), lambda pair: pair[0].filter.namespace)
     merge = interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
     # The words of different texts cannot be compared, so those of the first decide, in all namespaces.
-    first = (each for asked, each in zip(questions, found, strict=True) if asked.text == questions[0].text)
+    first = (
+        each for question, each in zip(questions, rankings, strict=True) if question.text == questions[0].text
+    )
     leads = leader([candidate for each in first for candidate in each.judged])
     return replace(merge, judged=leader_first(merge.judged, leads))
 
 
-def best_of_each(found: Sequence[Ranking]) -> Ranking:
+def best_of_each(rankings: Sequence[Ranking]) -> Ranking:
     """Merge the results of several queries: each candidate at its best relevance, most relevant first."""
-    if len(found) == 1:
-        return found[0]
-    judged = (candidate for each in found for candidate in each.judged)
+    if len(rankings) == 1:
+        return rankings[0]
+    judged = (candidate for each in rankings for candidate in each.judged)
     best = _first_of_each(sorted(judged, key=lambda candidate: -candidate.relevance))
-    rest = (candidate for each in found for candidate in each.rest)
-    return _together(found, best, _first_of_each(rest, known={candidate.chunk for candidate in best}))
+    rest = (candidate for each in rankings for candidate in each.rest)
+    return _together(rankings, best, _first_of_each(rest, known={candidate.chunk for candidate in best}))
 
 
-def interleaved(found: Sequence[Ranking]) -> Ranking:
+def interleaved(rankings: Sequence[Ranking]) -> Ranking:
     """Merge the results of several namespaces into one ranking by relevance.
 
     The candidates of a namespace keep their order, which reflects more than relevance: a turn between good
     ones ranks well. So each candidate is ranked by the best relevance from its own position to the end.
     """
-    if len(found) == 1:
-        return found[0]
-    judged = [list(zip(_best_remaining(each.judged), each.judged, strict=True)) for each in found]
+    if len(rankings) == 1:
+        return rankings[0]
+    judged = [list(zip(_best_remaining(each.judged), each.judged, strict=True)) for each in rankings]
     best = [candidate for _, candidate in merge_sorted(*judged, key=lambda row: -row[0])]
-    return _together(found, best, [candidate for each in found for candidate in each.rest])
+    return _together(rankings, best, [candidate for each in rankings for candidate in each.rest])
 
 
-def _together(found: Sequence[Ranking], judged: list[Candidate], rest: list[Candidate]) -> Ranking:
-    texts = {chunk: text for each in found for chunk, text in each.texts.items()}
-    return Ranking(judged, rest, texts, next((each.degraded for each in found if each.degraded), None))
+def _together(rankings: Sequence[Ranking], judged: list[Candidate], rest: list[Candidate]) -> Ranking:
+    texts = {chunk: text for each in rankings for chunk, text in each.texts.items()}
+    return Ranking(judged, rest, texts, next((each.degraded for each in rankings if each.degraded), None))
 
 
 def _best_remaining(judged: Sequence[Candidate]) -> list[float]:

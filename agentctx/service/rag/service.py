@@ -94,8 +94,8 @@ class RAGService:
         if not question.text.strip():
             return Answer()
         with self._telemetry.answering(question.limit) as answering:
-            asked = sub_questions(question)
-            ranking = merged(asked, await asyncio.gather(*self._searches(asked)))
+            questions = sub_questions(question)
+            ranking = merged(questions, await asyncio.gather(*self._searches(questions)))
             selected = self._selected(question, ranking)
             chosen, rerank = await self._reranked(question, selected, ranking)
             return self._answer(question, ranking, chosen[: question.limit], rerank, answering)
@@ -142,8 +142,8 @@ class RAGService:
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """Choose the passages to inject; the trace records the fate of every candidate."""
         with self._telemetry.answering(question.limit) as answering:
-            asked = sub_questions(question)
-            ranking = merged(asked, await asyncio.gather(*self._searches(asked)))
+            questions = sub_questions(question)
+            ranking = merged(questions, await asyncio.gather(*self._searches(questions)))
             rules = await self._rules(question)
             trace = Trace(ranking.candidates, rules.gate)
             read = trace.kept("limit", ranking.candidates, to_choose_from(ranking.judged, question.order))

@@ -81,28 +81,28 @@ def _replaced(match: re.Match[str]) -> str:
     return replacement(match[0]) if callable(replacement) else replacement or match[0]
 
 
-def _path(found: str) -> str:
+def _path(matched: str) -> str:
     """Keep a path of the system whole, of others the file and its folder, and nothing of a temporary one."""
-    path = re.sub(r"(?::[0-9]+)+$|\([0-9,]+\)$", "", found)
+    path = re.sub(r"(?::[0-9]+)+$|\([0-9,]+\)$", "", matched)
     if _TEMPORARY.search(path):
         return _ANY
     parts = [part for part in re.split(r"[/\\]", path) if part not in ("", "~")]
     if (path[0] in "/~" or path[1] == ":") and not _SYSTEM.match(path):
         parts = parts[-2:]
-    return "/".join(map(_levelled, parts)) + ("" if path == found else f":{_ANY}")
+    return "/".join(map(_levelled, parts)) + ("" if path == matched else f":{_ANY}")
 
 
-def _url(found: str) -> str:
+def _url(matched: str) -> str:
     """Keep host, port and path, and the status behind the URL; parameters vary."""
-    url, _, status = found.partition(" ")
+    url, _, status = matched.partition(" ")
     scheme, _, rest = url.partition("?")[0].partition("://")
     return f"{scheme}://{'/'.join(map(_levelled, rest.split('/')))} {status}".rstrip()
 
 
-def _number(found: str) -> str:
+def _number(matched: str) -> str:
     """Keep what looks like a version: two short numbers, or more than two."""
-    parts = found.lstrip("-").split(".")
-    return found if len(parts) > 2 or (len(parts) == 2 and max(map(len, parts)) <= 2) else _ANY
+    parts = matched.lstrip("-").split(".")
+    return matched if len(parts) > 2 or (len(parts) == 2 and max(map(len, parts)) <= 2) else _ANY
 
 
 def _from(pattern: str) -> Callable[[str], str]:

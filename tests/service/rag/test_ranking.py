@@ -100,7 +100,7 @@ def turn(
 def scored(question: str, *turns: Turn, dense_weight: float = 0.5) -> list[float]:
     pool = Pool(
         texts=[RankingText("", each.text, each.agent) for each in turns],
-        found=[each.found for each in turns],
+        matched=[each.found for each in turns],
         nearness=[each.nearness for each in turns],
         words=[each.words for each in turns],
         neighbours=[each.neighbours for each in turns],
