@@ -170,8 +170,8 @@ class ForgetService:
         storage = self.storage
         observations = Filter(namespace=entry.namespace, collections=("observation",))
         hits = (await storage.search.by_words(entry.content, observations, MAX_INSPECTED)).hits
-        found = await storage.search.resolve([hit.chunk for hit in hits], observations)
-        ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
+        chunks = await storage.search.resolve([hit.chunk for hit in hits], observations)
+        ids = dict.fromkeys(chunk.entry.id for chunk in chunks.values() if chunk.entry.origin == "capture")
         others = {each: await storage.entries.get(each) for each in ids if each != entry.id}
         contents = {each: other.content for each, other in others.items() if other is not None}
         return await asyncio.to_thread(repetitions_of, entry.content, contents)

@@ -94,8 +94,8 @@ class Injections:
         if receipt is None:
             raise no_receipt(injection_id)
         ids = {figures.entry for figures in receipt.candidates}
-        found = {entry_id: await self.storage.entries.get(entry_id) for entry_id in ids}
-        return injection_view(receipt, {entry.id: entry for entry in found.values() if entry})
+        entries = {entry_id: await self.storage.entries.get(entry_id) for entry_id in ids}
+        return injection_view(receipt, {entry.id: entry for entry in entries.values() if entry})
 
     async def _gone(self, entry_id: str) -> Explanation:
         if await self.storage.injections.expired(entry_id):
@@ -112,8 +112,8 @@ class Injections:
             return explained(
                 entry.id, explain_not_found(entry, where, context.degraded, question.also), where
             )
-        found = await self.storage.search.resolve([best.candidate.chunk], allowed(home).filter)
-        texts = words_of(ranking_text(found[best.candidate.chunk])) if found else []
+        resolved = await self.storage.search.resolve([best.candidate.chunk], allowed(home).filter)
+        texts = words_of(ranking_text(resolved[best.candidate.chunk])) if resolved else []
         words = QuestionWords(question.text).match(texts)
         rank = next(at for at, each in enumerate(context.considered, start=1) if each is best)
         return explained(

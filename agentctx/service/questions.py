@@ -106,8 +106,8 @@ class Questions:
     async def _texts(self, chunks: Sequence[int], question: Question) -> list[str]:
         """Return the texts of chunks that are still unchanged."""
         search, namespaces = self.storage.search, [each.namespace for each in question.filters]
-        found = [await search.resolve(chunks, Filter(namespace=namespace)) for namespace in namespaces]
-        return [each.content for resolved in found for each in resolved.values()]
+        answers = [await search.resolve(chunks, Filter(namespace=namespace)) for namespace in namespaces]
+        return [each.content for resolved in answers for each in resolved.values()]
 
     async def _receipt(
         self, injection_id: str, request: wire.ContextRequest, context: Answer, peer: Peer, took_s: float

@@ -77,8 +77,8 @@ class SelfCheck:
         """
         storage = self._storage
         census = await storage.upkeep.census()
-        found = await storage.proofs.vectors_by_space()
-        mismatches = [*stale_spaces(found), *wrong_models(found, running_models(self._lanes))]
+        spaces = await storage.proofs.vectors_by_space()
+        mismatches = [*stale_spaces(spaces), *wrong_models(spaces, running_models(self._lanes))]
         proof = Proof(
             at=self._storage.clock(),
             violations=census.violations,
@@ -205,20 +205,20 @@ def running_models(lanes: Lanes | None) -> RunningModels:
     return {} if lanes is None else {lane.space: lane.fingerprint for lane in lanes}
 
 
-def stale_spaces(found: Sequence[SpaceVectors]) -> list[str]:
+def stale_spaces(spaces: Sequence[SpaceVectors]) -> list[str]:
     """Describe the vectors that should have been deleted with their space."""
     return [
         f"space {each.space} {'does not exist' if each.state is None else 'is retired'}, "
         f"but has {counted(each.vectors, 'vector')}"
-        for each in found
+        for each in spaces
         if each.vectors and each.state in {None, SpaceState.RETIRED}
     ]
 
 
-def wrong_models(found: Sequence[SpaceVectors], running: RunningModels) -> list[str]:
+def wrong_models(spaces: Sequence[SpaceVectors], running: RunningModels) -> list[str]:
     """Describe the spaces whose jobs or fingerprints do not match the running models."""
-    known = {each.space: each for each in found}
-    enabled = {each.space for each in found if each.enabled}
+    known = {each.space: each for each in spaces}
+    enabled = {each.space for each in spaces if each.enabled}
     unfilled = sorted(enabled - set(running))
     wrong = [f"space {space} gets jobs, but no model fills it" for space in unfilled]
     for space, fingerprint in sorted(running.items()):

@@ -126,11 +126,9 @@ class Transfer:
 
     async def _withdraw_again(self, entry_id: str, given: wire.ImportEntry) -> None:
         """Withdraw a new entry that was withdrawn where it comes from."""
-        found = given.file_state
-        if found is not None and found.state == "withdrawn":
-            mark = wire.FileMark(
-                entries=[entry_id], state="withdrawn", reason=found.reason[:MAX_REASON_CHARS]
-            )
+        file = given.file_state
+        if file is not None and file.state == "withdrawn":
+            mark = wire.FileMark(entries=[entry_id], state="withdrawn", reason=file.reason[:MAX_REASON_CHARS])
             await self.storage.trust.mark_files(given.namespace, [mark])
 
 

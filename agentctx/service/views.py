@@ -73,15 +73,15 @@ def entry_view(
 
 
 def _file_state(known: Provenance, withdrawn_ms: int | None) -> wire.FileState | None:
-    found = known.file_state
-    if found is None:
+    file = known.file_state
+    if file is None:
         return None
-    ends = found.state == "withdrawn" and known.revocation is None and withdrawn_ms is not None
+    ends = file.state == "withdrawn" and known.revocation is None and withdrawn_ms is not None
     return wire.FileState(
-        state=found.state,
-        reason=found.reason,
-        since=format_time(found.since),
-        until=format_time(found.since + (withdrawn_ms or 0)) if ends else None,
+        state=file.state,
+        reason=file.reason,
+        since=format_time(file.since),
+        until=format_time(file.since + (withdrawn_ms or 0)) if ends else None,
     )
 
 

@@ -95,12 +95,12 @@ class Grants:
             return NO_RIGHTS
         if principal.uid in self._owners:
             return ALL_RIGHTS
-        found: dict[str, Right] = {}
+        by_pattern: dict[str, Right] = {}
         its = [grant for grant in self._grants if grant.is_for(principal)]
         for grant in its:
             for pattern in grant.namespaces:
-                found[pattern] = max(grant.right, found.get(pattern, Right.NONE))
-        return Rights(found, any(grant.of_metrics for grant in its))
+                by_pattern[pattern] = max(grant.right, by_pattern.get(pattern, Right.NONE))
+        return Rights(by_pattern, any(grant.of_metrics for grant in its))
 
 
 def is_open(pattern: str) -> bool:

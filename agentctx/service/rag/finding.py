@@ -208,13 +208,13 @@ def judge(
         calibration = None
     level = calibration.level(query) if calibration is not None and query is not None else 0.0
     judged = []
-    for each in candidates:
-        chunk = each.chunk
-        match, by_words = words.count(matched[chunk]), calibration is None or each.distance is None
-        probability = relevance(calibration, each.distance, level, match, has_cues=chunk in with_cues)
-        if each.is_unmeasured:
+    for candidate in candidates:
+        chunk = candidate.chunk
+        match, by_words = words.count(matched[chunk]), calibration is None or candidate.distance is None
+        probability = relevance(calibration, candidate.distance, level, match, has_cues=chunk in with_cues)
+        if candidate.is_unmeasured:
             of_words = relevance_by_words(match, leads=chunk == leads, is_degraded=query is None)
             by_words = by_words or of_words > probability
             probability = max(probability, of_words)
-        judged.append(each._replace(relevance=probability, by_words=by_words))
+        judged.append(candidate._replace(relevance=probability, by_words=by_words))
     return judged

@@ -26,17 +26,17 @@ def merge(
     """
     near = nearest_of(vector_hits, distances)
     measured = {hit.cue or hit.chunk for hit in vector_hits}.union(distances)
-    found = []
+    candidates = []
     for chunk, entry, score, cue in word_scores(word_hits):
         hit = near.pop(chunk, None)
         distance, by_cue = (distances.get(chunk), False) if hit is None else (hit.distance, bool(hit.cue))
         is_partial = distance is not None and not measured.issuperset((chunk, cue or chunk))
-        found.append(Candidate(chunk, entry, score, distance, 0.0, 0.0, False, by_cue, is_partial))
-    found += [
+        candidates.append(Candidate(chunk, entry, score, distance, 0.0, 0.0, False, by_cue, is_partial))
+    candidates += [
         Candidate(chunk, entry, None, distance, 0.0, 0.0, False, bool(by_cue))
         for chunk, entry, distance, by_cue in near.values()
     ]
-    return found
+    return candidates
 
 
 def fuse(

@@ -121,9 +121,9 @@ class Retrieval:
 
     async def _words(self, question: Question, pool: int) -> SearchInput:
         with self._telemetry.stage("words"):
-            found = await self._storage.by_words(question.text, question.filter, pool)
-        self._chunks = found.counts.chunks
-        return self._input(question, pool, found)
+            results = await self._storage.by_words(question.text, question.filter, pool)
+        self._chunks = results.counts.chunks
+        return self._input(question, pool, results)
 
     async def _readable(
         self, words: asyncio.Future[SearchInput], question: Question, pool: int

@@ -68,7 +68,9 @@ class QuestionWords:
         """Return, for each passage, the words that occur in any of its texts."""
         joined_texts = ["\n".join(texts) for texts in passages]
         folded = _all_folded(map(named_symbols, joined_texts) if self._has_symbols else joined_texts)
-        found = [{pair for pair in self._pairs if pair in text} if self._pairs else set() for text in folded]
+        matches = [
+            {pair for pair in self._pairs if pair in text} if self._pairs else set() for text in folded
+        ]
         # One search over the joined passages costs less than one search per passage.
         joined, starts = "\n".join(folded), list(accumulate((len(text) + 1 for text in folded), initial=0))
         stems: dict[str, str] = {}
@@ -76,8 +78,8 @@ class QuestionWords:
             for at, word in _words_from(stem, joined):
                 if (stems.get(word) or stems.setdefault(word, _stem(word))) == stem:
                     # Whoever has `getUserName` has its parts.
-                    found[bisect_right(starts, at) - 1] |= {stem, *self._parts.get(stem, ())}
-        return [frozenset(words & (self._stems | self._pairs)) for words in found]
+                    matches[bisect_right(starts, at) - 1] |= {stem, *self._parts.get(stem, ())}
+        return [frozenset(words & (self._stems | self._pairs)) for words in matches]
 
     def match(self, texts: Sequence[str]) -> WordMatch:
         """Count the words that occur in any of the texts."""

@@ -183,10 +183,10 @@ class EntryStore:
             # The editor becomes the principal, so that quotas and revocations cover the new text.
             return draft if principal is None else replace(draft, principal=principal)
 
-        found: list[tuple[str, ...]] = []
-        screen = screened_revision(revision, self._screener, found)
+        flags: list[tuple[str, ...]] = []
+        screen = screened_revision(revision, self._screener, flags)
         saved = await self.revise(entry_id, screen, if_version=if_version, principal=principal)
-        return replace(saved, redacted=kinds, flags=found[-1] if found else ())
+        return replace(saved, redacted=kinds, flags=flags[-1] if flags else ())
 
     async def import_entry(
         self,

@@ -22,11 +22,11 @@ async def save_learning(
 ) -> SaveOutcome:
     """Save a learning under its own key or, as a repetition, over the one of the same error."""
     save = partial(entries.save, embed=embed, idempotency=idempotency, revision=revision)
-    found = await _find_repeated(entries, draft)
-    if found is not None and found.key != draft.key:
-        version = found.version if if_version is None else if_version
+    repeated = await _find_repeated(entries, draft)
+    if repeated is not None and repeated.key != draft.key:
+        version = repeated.version if if_version is None else if_version
         try:
-            return await save(replace(draft, key=found.key), if_version=version)
+            return await save(replace(draft, key=repeated.key), if_version=version)
         except (KeyTaken, VersionConflict):
             # It was changed or removed since it was found.
             if if_version is not None:

@@ -38,17 +38,17 @@ def redact_fields(
         SecretRefused: there are secrets, and the redactor refuses them.
     """
     redacted: dict[str, Any] = {}
-    found: list[FieldFinding] = []
+    findings: list[FieldFinding] = []
     for name, value in fields.items():
-        redacted[name], here = _redact_value(name, value, redactor)
-        found += here
-    if found and redactor.refuses:
-        raise _refusal(found, what)
-    if not found:
+        redacted[name], in_field = _redact_value(name, value, redactor)
+        findings += in_field
+    if findings and redactor.refuses:
+        raise _refusal(findings, what)
+    if not findings:
         return redacted, ()
-    if in_content := [each.finding for each in found if each.field == "content"]:
+    if in_content := [each.finding for each in findings if each.field == "content"]:
         _move_positions(redacted, fields["content"], in_content)
-    return redacted, tuple(dict.fromkeys(each.finding.kind for each in found))
+    return redacted, tuple(dict.fromkeys(each.finding.kind for each in findings))
 
 
 def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple[str, ...]]:
