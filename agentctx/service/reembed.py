@@ -65,19 +65,20 @@ class ModelChange:
         if lanes is None:
             return wire.ReembedReply(stage="off", answering=None, beside=None)
         spaces, other = await lanes.other_spaces(), lanes.other
-        beside = spaces[0] if spaces else None
+        space = spaces[0] if spaces else None
         chunks = (await self.storage.stats()).chunks
-        stage = lanes.stage(beside)
+        stage = lanes.stage(space)
         cost = await _cost(lanes, other) if other else None
-        shown = await _beside(lanes, other, beside, chunks)
+        beside = await _other_model(lanes, other, space, chunks)
+        compared = space.comparison if space is not None and stage != "kept" else None
         return wire.ReembedReply(
             stage=stage,
             answering=await _of_lane(lanes, lanes.leading, chunks),
-            beside=shown,
+            beside=beside,
             cost=cost,
-            comparison=_comparison(beside) if stage != "kept" else None,
-            advice=_advice(stage, lanes, shown, cost),
-            former=[_unconfigured(space, chunks) for space in spaces[1:]],
+            comparison=None if compared is None else wire.ModelComparison(**compared),
+            advice=_advice(stage, lanes, beside, cost),
+            former=[_unconfigured(each, chunks) for each in spaces[1:]],
         )
 
 
@@ -95,7 +96,7 @@ async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> wire.ModelSpace:
     )
 
 
-async def _beside(
+async def _other_model(
     lanes: Lanes, lane: Lane | None, space: Space | None, chunks: int
 ) -> wire.ModelSpace | None:
     if lane is not None:
@@ -124,10 +125,6 @@ async def _cost(lanes: Lanes, lane: Lane) -> wire.ReembedCost | None:
     estimate = await lanes.estimate(lane)
     confirm_usd = lane.settings.limits.confirm_usd
     return wire.ReembedCost(tokens=estimate.tokens, usd=estimate.usd, confirm_usd=confirm_usd)
-
-
-def _comparison(space: Space | None) -> wire.ModelComparison | None:
-    return None if space is None or space.comparison is None else wire.ModelComparison(**space.comparison)
 
 
 def _advice(

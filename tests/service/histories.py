@@ -47,7 +47,7 @@ class State:
 
 
 @dataclass
-class Known:
+class ExpectedEntry:
     """One entry in the model."""
 
     id: str
@@ -79,7 +79,7 @@ class History:
     clock: ManualClock
     dice: Random
     namespace: str
-    entries: dict[str, Known] = field(default_factory=dict)
+    entries: dict[str, ExpectedEntry] = field(default_factory=dict)
     copies: dict[str, tuple[State, bool]] = field(default_factory=dict)
     """What the other machine has, by key: the state and whether it is in quarantine."""
     done: list[object] = field(default_factory=list)
@@ -112,7 +112,7 @@ class History:
         expires = self.clock.now + int(ttl[:-1]) * DAY_MS if ttl else None
         return State(dice.choice(TEXTS), tags, category, ttl, agent, self.clock.now, expires)
 
-    def _known(self) -> Known | None:
+    def _known(self) -> ExpectedEntry | None:
         return self.dice.choice(list(self.entries.values())) if self.entries else None
 
     async def save(self) -> None:
@@ -130,7 +130,7 @@ class History:
             session=f"of {state.agent}",
         )
         if key not in self.entries:
-            self.entries[key] = Known(result.id, self.clock.now, [state])
+            self.entries[key] = ExpectedEntry(result.id, self.clock.now, [state])
         else:
             self.entries[key].follow(state, is_save=True)
 

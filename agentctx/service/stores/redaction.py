@@ -71,15 +71,15 @@ def moved_positions(
     A position within a secret moves to the end of its replacement. With `by_line`, a finding that contains
     line breaks adds a position behind it, with the number of the line on which the text continues.
     """
-    shift = _Shift(findings)
-    moved = {shift.moved(offset): number for offset, number in positions}
+    offsets = _OffsetMap(findings)
+    moved = {offsets.moved(offset): number for offset, number in positions}
     for finding in findings if by_line else ():
         if "\n" in content[finding.start : finding.end]:
-            moved[shift.moved(finding.end)] = _line_at(finding.end, positions, content)
+            moved[offsets.moved(finding.end)] = _line_at(finding.end, positions, content)
     return [[offset, moved[offset]] for offset in sorted(moved)]
 
 
-class _Shift:
+class _OffsetMap:
     """Maps offsets of the original text to offsets of the redacted text."""
 
     def __init__(self, findings: Sequence[SecretFinding]) -> None:

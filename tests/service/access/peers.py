@@ -62,7 +62,7 @@ def access_control(*grants: dict[str, Any], clock: Any = lambda: 0.0) -> AccessC
     return AccessControl(settings, principals=Principals(groups_of, overflow_uid=NOBODY, clock=clock))
 
 
-class As:
+class RequestsAs:
     """The application as one peer sees it, as if the kernel had named that peer."""
 
     def __init__(self, app: ASGIApp, peer: Peer | None) -> None:
@@ -75,6 +75,6 @@ class As:
 
 @asynccontextmanager
 async def client_of(app: ASGIApp, peer: Peer | None) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(As(app, peer), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(RequestsAs(app, peer), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://agentctx", trust_env=False) as client:
         yield client

@@ -17,7 +17,7 @@ from agentctx.server.app import create_app
 from agentctx.service.base import Peer
 from agentctx.storage.file.driver import Connection
 from tests.running_core import running_core, sqlite_of
-from tests.service.access.peers import As, access_control, grant
+from tests.service.access.peers import RequestsAs, access_control, grant
 
 REQUESTS: Final = int(os.environ.get("AGENTCTX_SPOOFS", "600"))
 """The full suite has 10,000, which take a minute."""
@@ -109,7 +109,7 @@ async def status_of(
 
 def application(core: Core) -> ASGIApp:
     access = access_control(grant("write", "default", uid=ME.uid))
-    return As(create_app(core, core.guard(access), Settings()), ME)
+    return RequestsAs(create_app(core, core.guard(access), Settings()), ME)
 
 
 def principals(conn: Connection) -> dict[tuple[str, int], int]:

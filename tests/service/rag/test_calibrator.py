@@ -105,12 +105,12 @@ async def test_it_takes_few_requests_also_for_questions(tmp_path: Path) -> None:
 
 
 async def test_questions_with_a_vector_of_their_own_are_asked_as_questions(tmp_path: Path) -> None:
-    class Prefixed(FakeProvider):
+    class PrefixedProvider(FakeProvider):
         @property
         def fingerprint(self) -> dict[str, str | int]:
             return {**super().fingerprint, "query_prefix": "query: "}
 
-    model = Model(Prefixed(dimension=16))
+    model = Model(PrefixedProvider(dimension=16))
     await calibrated(model, tmp_path)
     asked = [call.texts[0] for call in model.provider.calls if call.query]
     assert sorted(asked) == sorted(text for pair in calibration_texts().prompts for text in pair)
@@ -118,10 +118,13 @@ async def test_questions_with_a_vector_of_their_own_are_asked_as_questions(tmp_p
 
 @pytest.mark.parametrize("other", [FakeProvider(24, model="m"), FakeProvider(16, model="n")])
 async def test_another_model_under_the_same_name_never_gets_it(tmp_path: Path, other: FakeProvider) -> None:
-    class Named(FakeProvider):
+    class NamedProvider(FakeProvider):
         fingerprint = {"provider": "openai", "model": "m", "dimension": 0}  # noqa: RUF012 - a constant
 
-    first, second = Model(Named(16, model="m")), Model(Named(other.dimension, model=other.model))
+    first, second = (
+        Model(NamedProvider(16, model="m")),
+        Model(NamedProvider(other.dimension, model=other.model)),
+    )
     made = (await calibrated(first, tmp_path))[0].of(first.provider)
     assert (await calibrated(second, tmp_path, may_embed=False))[0].of(second.provider) is None
     anew = (await calibrated(second, tmp_path))[0].of(second.provider)
@@ -195,11 +198,11 @@ async def test_it_can_be_switched_off(tmp_path: Path) -> None:
 
 
 async def test_a_model_that_distinguishes_nothing_is_called_unusable(tmp_path: Path) -> None:
-    class Constant(FakeProvider):
+    class ConstantProvider(FakeProvider):
         async def embed(self, texts: Sequence[str]) -> Vectors:
             return np.full((len(texts), 16), 0.25, dtype=np.float32)
 
-    model = Model(Constant(dimension=16))
+    model = Model(ConstantProvider(dimension=16))
     calibrator, _ = await calibrated(model, tmp_path)
     assert (calibrator.of(model.provider), calibrator.state(model.provider)) == (None, "unusable")
 

@@ -114,12 +114,12 @@ async def asked_twice(storage: SlowWords) -> Sequence[NearestChunk]:
 async def test_the_keyword_search_begins_before_the_embedding() -> None:
     storage, was_asked = SlowWords(), []
 
-    class Watching(Embedder):
+    class WatchingEmbedder(Embedder):
         async def embed_query(self, text: str) -> Vectors:
             was_asked.append(storage.asked)
             return await super().embed_query(text)
 
-    served = ServingModel(1, embedder=Watching())
+    served = ServingModel(1, embedder=WatchingEmbedder())
     asking = Retrieval(cast(SearchStorage, storage), lambda: served, RagSettings, NO_TELEMETRY)
     await asking.find(QUESTION, 3, nearest)
     assert was_asked == [True]

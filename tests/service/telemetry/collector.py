@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 @dataclass(frozen=True)
-class Seen:
+class ExportedSpan:
     """A received span. Ids are hexadecimal; without a parent, `parent` is empty."""
 
     name: str
@@ -36,13 +36,13 @@ class Collector:
     raw: bytes = b""
     resource: dict[str, str | int] = field(default_factory=dict)
     schemas: set[str] = field(default_factory=set)
-    spans: list[Seen] = field(default_factory=list)
+    spans: list[ExportedSpan] = field(default_factory=list)
 
-    def named(self, name: str) -> Seen:
+    def named(self, name: str) -> ExportedSpan:
         (span,) = [span for span in self.spans if span.name == name]
         return span
 
-    def children(self, parent: Seen) -> set[str]:
+    def children(self, parent: ExportedSpan) -> set[str]:
         return {span.name for span in self.spans if span.parent == parent.id}
 
     def take(self, path: str, body: bytes) -> None:
@@ -78,8 +78,8 @@ def collecting() -> Iterator[Collector]:
             serving.join()
 
 
-def _seen(span: Span) -> Seen:
-    return Seen(
+def _seen(span: Span) -> ExportedSpan:
+    return ExportedSpan(
         name=span.name,
         trace=span.trace_id.hex(),
         id=span.span_id.hex(),

@@ -1,4 +1,4 @@
-"""All collections behind one door."""
+"""All collections in one store."""
 
 from __future__ import annotations
 
