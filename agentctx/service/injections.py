@@ -12,7 +12,6 @@ from agentctx.service.base import CurrentSettings, Limit, Peer
 from agentctx.service.guard_rules import no_receipt
 from agentctx.service.operations import Operation
 from agentctx.service.questions import Questions
-from agentctx.service.rag.candidate import ConsideredCandidate
 from agentctx.service.rag.explain import (
     Explanation,
     best_of,
@@ -25,7 +24,6 @@ from agentctx.service.rag.explain import (
 )
 from agentctx.service.rag.question import Question, allowed
 from agentctx.service.rag.ranking import ranking_text, words_of
-from agentctx.service.rag.relevance import Gate
 from agentctx.service.rag.service import RAGService
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.service.receipts import ReceiptLog, figures
@@ -115,19 +113,14 @@ class Injections:
         resolved = await self.storage.search.resolve([best.candidate.chunk], allowed(home).filter)
         texts = words_of(ranking_text(resolved[best.candidate.chunk])) if resolved else []
         words = QuestionWords(question.text).match(texts)
+        share = self.settings.value.embedding.rag.max_per_entry
         rank = next(at for at, each in enumerate(context.considered, start=1) if each is best)
         return explained(
             entry.id,
-            self._verdict(best, rank, question, context.gate),
+            explain_fate(best, fused_rank=rank, limit=question.limit, gate=context.gate, share=share),
             where,
             candidates=[figures(each) for each in mine],
             fused_rank=rank,
             words=words,
             gate=context.gate.best if context.gate else None,
         )
-
-    def _verdict(
-        self, best: ConsideredCandidate, rank: int, question: Question, gate: Gate | None
-    ) -> Explanation:
-        share = self.settings.value.embedding.rag.max_per_entry
-        return explain_fate(best, fused_rank=rank, limit=question.limit, gate=gate, share=share)

@@ -72,7 +72,11 @@ class Questions:
 
     async def _answered(self, request: wire.ContextRequest, peer: Peer) -> wire.ContextReply:
         started = time.perf_counter()
-        context = await self._context(request, peer)
+        question, budget_tokens = await self.question_of(request, peer), self.budget(request)
+        if self.settings.value.embedding.rag.enabled:
+            context = await self.rag.context(question, budget_tokens=budget_tokens)
+        else:
+            context = Answer(degraded="off: embedding.rag.enabled is false")
         injection_id = None
         if request.position is not None:
             took_s = time.perf_counter() - started
@@ -86,12 +90,6 @@ class Questions:
             rerank=context.rerank,
             injection_id=injection_id,
         )
-
-    async def _context(self, request: wire.ContextRequest, peer: Peer) -> Answer:
-        question, budget_tokens = await self.question_of(request, peer), self.budget(request)
-        if not self.settings.value.embedding.rag.enabled:
-            return Answer(degraded="off: embedding.rag.enabled is false")
-        return await self.rag.context(question, budget_tokens=budget_tokens)
 
     async def question_of(self, request: wire.ContextRequest, peer: Peer) -> Question:
         """Build the question of a context request, with what its conversation has. Raises `InvalidInput`."""

@@ -41,7 +41,8 @@ class BoundedReranker:
             best, reason = await self._best(query, chunks, min(limit, len(chunks)))
         if reason is not None:
             _log.warning("rerank_failed", reranker=self.reranker.name, reason=reason)
-        return to_front(candidates, best), reason
+        ranks = {chunk: rank for rank, chunk in enumerate(best)}
+        return sorted(candidates, key=lambda candidate: ranks.get(candidate.chunk, len(ranks))), reason
 
     async def _best(
         self, query: str, chunks: Sequence[PositionAwareChunk], limit: int
@@ -87,9 +88,3 @@ def checked_ids(best: Sequence[PositionAwareChunk], given: Sequence[PositionAwar
     if len(set(ids)) != len(ids) or not set(ids) <= {chunk.id for chunk in given}:
         raise ProviderFailed("The reranker returned chunks that it was not given, or one of them twice.")
     return [int(number) for number in ids]
-
-
-def to_front(candidates: Sequence[Candidate], chunks: Sequence[int]) -> list[Candidate]:
-    """Move the candidates of `chunks` to the front, in that order; the rest keep their order."""
-    rank = {chunk: at for at, chunk in enumerate(chunks)}
-    return sorted(candidates, key=lambda candidate: rank.get(candidate.chunk, len(rank)))

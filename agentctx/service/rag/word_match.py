@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -67,7 +67,8 @@ class QuestionWords:
     def matches_in_each(self, passages: Sequence[Sequence[str]]) -> list[frozenset[str]]:
         """Return, for each passage, the words that occur in any of its texts."""
         joined_texts = ["\n".join(texts) for texts in passages]
-        folded = _all_folded(map(named_symbols, joined_texts) if self._has_symbols else joined_texts)
+        named = map(named_symbols, joined_texts) if self._has_symbols else joined_texts
+        folded = [_folded(text) for text in named]
         matches = [
             {pair for pair in self._pairs if pair in text} if self._pairs else set() for text in folded
         ]
@@ -117,10 +118,6 @@ def _stem(word: str) -> str:
     for suffix in _SUFFIXES:
         word = suffix.sub("", word)
     return word
-
-
-def _all_folded(texts: Iterable[str]) -> list[str]:
-    return [text.lower() if text.isascii() else _folded(text) for text in texts]
 
 
 def _folded(text: str) -> str:

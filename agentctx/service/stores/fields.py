@@ -233,11 +233,8 @@ def validated(model: type[Fields], values: Mapping[str, Any], limits: LimitSetti
 
 def _problems(error: ValidationError) -> str:
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{_field_path(problem['loc'])} {_plain(problem)}" for problem in found[:5])
-
-
-def _field_path(location: tuple[int | str, ...]) -> str:
-    return shown(".".join(map(str, location))) or "it"
+    paths = [shown(".".join(map(str, problem["loc"]))) or "it" for problem in found[:5]]
+    return "; ".join(f"{path} {_plain(problem)}" for path, problem in zip(paths, found, strict=False))
 
 
 def _plain(problem: Any) -> str:
