@@ -62,7 +62,7 @@ class Status:
     @Operation("GET", "/status", DAEMON)
     async def status(self, peer: Peer) -> wire.StatusReply:
         """Report the daemon's stored data, activity and costs."""
-        known = await self._look(peer)
+        known = await self._stored_status(peer)
         stats, lane = known.stats, self._lane
         times = os.times()
         return wire.StatusReply(
@@ -95,7 +95,7 @@ class Status:
             without_context=without_context(self.refusals),
         )
 
-    async def _look(self, peer: Peer) -> _CachedStatus:
+    async def _stored_status(self, peer: Peer) -> _CachedStatus:
         """Read the database; during a storage fault, return the last result if there is one."""
         try:
             self._known = _CachedStatus(

@@ -51,13 +51,13 @@ class Principals:
         self._no_group = overflow_id("gid") if overflow_gid is None else overflow_gid
         self._clock = clock
         self._keep_s = keep_s
-        self._kept: dict[tuple[int, int], tuple[float, Principal]] = {}
+        self._cached: dict[tuple[int, int], tuple[float, Principal]] = {}
 
     def known(self, uid: int, gid: int) -> Principal | None:
         """Return the principal if it needs no lookup (nobody, or cached), else None."""
         if uid == self._nobody:
             return Principal(uid, is_nobody=True)
-        until, principal = self._kept.get((uid, gid), (0.0, None))
+        until, principal = self._cached.get((uid, gid), (0.0, None))
         return principal if principal is not None and self._clock() < until else None
 
     def look_up(self, uid: int, gid: int) -> Principal:
@@ -66,9 +66,9 @@ class Principals:
             return Principal(uid, is_nobody=True)
         groups = self._groups_of(uid)
         principal = Principal(uid, frozenset() if groups is None else (groups | {gid}) - {self._no_group})
-        if len(self._kept) >= _MAX_CACHED:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[uid, gid] = (self._clock() + self._keep_s, principal)
+        if len(self._cached) >= _MAX_CACHED:
+            self._cached.pop(next(iter(self._cached)))
+        self._cached[uid, gid] = (self._clock() + self._keep_s, principal)
         return principal
 
 
