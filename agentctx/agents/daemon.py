@@ -113,17 +113,13 @@ def _exchange(path: str, request: bytes, deadline: float) -> bytes:
         connection.settimeout(_left(deadline))
         connection.connect(path)
         connection.sendall(request)
-        pieces = []
-        while piece := _received(connection, deadline):
-            pieces.append(piece)
+        pieces: list[bytes] = []
+        while not pieces or pieces[-1]:
+            connection.settimeout(_left(deadline))
+            pieces.append(connection.recv(_CHUNK))
         return b"".join(pieces)
     finally:
         connection.close()
-
-
-def _received(connection: socket, deadline: float) -> bytes:
-    connection.settimeout(_left(deadline))
-    return connection.recv(_CHUNK)
 
 
 def _left(deadline: float) -> float:

@@ -23,7 +23,10 @@ class FileChange(NamedTuple):
 
     def diff(self) -> str:
         """The change as a unified diff."""
-        before, after = (_lines(data) for data in (self.before, self.after))
+        before, after = (
+            (data or b"").decode("utf-8", "replace").splitlines(keepends=True)
+            for data in (self.before, self.after)
+        )
         return "".join(
             line if line.endswith("\n") else f"{line}\n"
             for line in difflib.unified_diff(before, after, str(self.path), str(self.path))
@@ -130,7 +133,3 @@ def _with_path(path: Path, edit: Callable[[], str]) -> str:
         return edit()
     except ConfigInvalid as error:
         raise ConfigInvalid(f"{path}: {error.message}", hint=error.hint) from None
-
-
-def _lines(data: bytes | None) -> list[str]:
-    return [] if data is None else data.decode("utf-8", "replace").splitlines(keepends=True)

@@ -13,7 +13,7 @@ from agentctx.agents.connect.json_text import JsonUnreadable
 from agentctx.agents.connect.toml_text import TomlUnreadable
 from agentctx.errors import ConfigInvalid
 
-_MARK: Final = "\ufeff"
+_BYTE_ORDER_MARK: Final = "\ufeff"
 EditKind = Literal["file", "member", "default", "element", "table"]
 
 
@@ -101,16 +101,16 @@ def _is_equivalent(one: str, other: str, edits: Sequence[ConfigEdit]) -> bool:
 class _Layout(NamedTuple):
     """The byte order mark and the line ends of a text."""
 
-    mark: str
+    byte_order_mark: str
     line_end: str
 
     def restore(self, text: str) -> str:
-        return self.mark + text.replace("\n", self.line_end)
+        return self.byte_order_mark + text.replace("\n", self.line_end)
 
 
 def _normalize(text: str) -> tuple[_Layout, str]:
     """Strip the byte order mark and Windows line ends; mixed line ends are kept."""
-    body = text.removeprefix(_MARK)
+    body = text.removeprefix(_BYTE_ORDER_MARK)
     plain = body.replace("\r\n", "\n")
     is_windows = plain.count("\n") == body.count("\r\n") > 0
     layout = _Layout(text[: len(text) - len(body)], "\r\n" if is_windows else "\n")
@@ -138,7 +138,11 @@ def _apply_edit(text: str, edit: ConfigEdit) -> str:
                 text if _value_at(text, edit.path) is not None else json_text.put(text, edit.path, edit.value)
             )
         case "element":
-            return _put_element(text, edit)
+            hook_path = _find_hook(text, edit)
+            if hook_path is None:
+                return json_text.append(text, edit.path, edit.value)
+            hooks = edit.value.get("hooks")
+            return _put_entry(text, hook_path, hooks[0] if hooks else edit.value)
         case _:
             _check_ours(toml_text.table_in(text, edit.path), edit)
             return toml_text.put_table(text, edit.path, edit.value)
@@ -147,21 +151,20 @@ def _apply_edit(text: str, edit: ConfigEdit) -> str:
 def _revert_edit(text: str, edit: ConfigEdit, original: str) -> str:
     match edit.kind:
         case "member":
-            if not _is_present(text, edit):
+            value = _value_at(text, edit.path)
+            if value != edit.value and not is_ours(value):
                 return text
             return _prune(json_text.remove(text, edit.path), edit.path[:-1], original)
         case "default":
             is_alone = _value_at(text, ()) == {edit.path[0]: edit.value} != _value_at(original, ())
             return json_text.remove(text, edit.path) if is_alone else text
         case "element":
-            place = _find_hook(text, edit)
-            return text if place is None else _prune(json_text.remove(text, place), place[:-1], original)
+            hook_path = _find_hook(text, edit)
+            if hook_path is None:
+                return text
+            return _prune(json_text.remove(text, hook_path), hook_path[:-1], original)
         case _:
             return toml_text.remove_table(text, edit.path)
-
-
-def _is_present(text: str, edit: ConfigEdit) -> bool:
-    return is_ours(_value_at(text, edit.path)) or _value_at(text, edit.path) == edit.value
 
 
 def _prune(text: str, path: Sequence[str | int], original: str) -> str:
@@ -174,14 +177,6 @@ def _prune(text: str, path: Sequence[str | int], original: str) -> str:
             break
         text = json_text.remove(text, path[:length])
     return text
-
-
-def _put_element(text: str, edit: ConfigEdit) -> str:
-    place = _find_hook(text, edit)
-    if place is None:
-        return json_text.append(text, edit.path, edit.value)
-    hooks = edit.value.get("hooks")
-    return _put_entry(text, place, hooks[0] if hooks else edit.value)
 
 
 def _put_entry(text: str, path: Sequence[str | int], value: Any) -> str:

@@ -91,11 +91,15 @@ def put(text: str, path: JsonPath, value: Any) -> str:
     node = parse(text)
     found = find(node, path)
     if found is not None:
-        return _replace_value(text, found, value, len(path))
+        if json.dumps(found.value, sort_keys=True) == json.dumps(value, sort_keys=True):  # true is not 1
+            return text
+        return text[: found.start] + _serialize(value, _indent(text), len(path)) + text[found.end :]
     for depth, name in enumerate(path[:-1]):
         deeper = node.items.get(name)
         if deeper is None:
-            return _add_item(text, node, path[: depth + 1], _nest(path[depth + 1 :], value))
+            for inner in reversed(path[depth + 1 :]):
+                value = {inner: value}
+            return _add_item(text, node, path[: depth + 1], value)
         node = deeper.node
     return _add_item(text, node, path, value)
 
@@ -177,17 +181,6 @@ def _add_item(text: str, parent: JsonNode, path: JsonPath, value: Any) -> str:
     return text[:begin] + joint + text[begin:at] + written + "," * has_comma + closing + text[at:]
 
 
-def _replace_value(text: str, node: JsonNode, value: Any, depth: int) -> str:
-    if _equal_as_json(node.value, value):
-        return text
-    return text[: node.start] + _serialize(value, _indent(text), depth) + text[node.end :]
-
-
-def _equal_as_json(one: Any, other: Any) -> bool:
-    """Whether two values are equal as JSON, where true is not 1."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-
-
 def _serialize(value: Any, unit: str, depth: int) -> str:
     return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", "\n" + unit * depth)
 
@@ -195,12 +188,6 @@ def _serialize(value: Any, unit: str, depth: int) -> str:
 def _indent(text: str) -> str:
     found = _INDENT.search(text)
     return found[1] if found else "  "
-
-
-def _nest(path: JsonPath, value: Any) -> Any:
-    for name in reversed(path):
-        value = {name: value}
-    return value
 
 
 def _value(text: str, start: int, depth: int) -> JsonNode:

@@ -38,7 +38,8 @@ def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
     merged = {**(before if isinstance(before, dict) else {}), **table}
     if before == merged:
         return text
-    written = "".join(f"{name} = {_serialize(item)}\n" for name, item in table.items())
+    # JSON's escapes are also valid TOML.
+    written = "".join(f"{name} = {json.dumps(item, ensure_ascii=False)}\n" for name, item in table.items())
     if before is None:
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         edited = f"{text}{gap}[{'.'.join(path)}]\n{written}"
@@ -111,8 +112,3 @@ def _parsed(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise TomlUnreadable(str(error)) from None
-
-
-def _serialize(value: Any) -> str:
-    """Serialise a string or a list of strings; JSON's escapes are also valid TOML."""
-    return json.dumps(value, ensure_ascii=False)

@@ -131,7 +131,8 @@ def _note_missed(missed: MissedTurn) -> None:
 
 def _tail(path: str, size: int) -> list[str]:
     try:
-        with open(path, "rb", opener=_open_nonblocking) as file:
+        # A pipe may never have a writer, so opening it must not wait for one.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise TranscriptUnreadable(f"The transcript {path!r} is not a regular file.")
             start = max(0, file.seek(0, os.SEEK_END) - size)
@@ -142,8 +143,3 @@ def _tail(path: str, size: int) -> list[str]:
         return []
     except OSError as error:
         raise TranscriptUnreadable(f"The transcript {path!r} cannot be read: {error.strerror}.") from None
-
-
-def _open_nonblocking(path: str, flags: int) -> int:
-    """Open a file without blocking, because a pipe may never have a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)

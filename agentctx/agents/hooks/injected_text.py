@@ -55,15 +55,11 @@ def without_injected(text: str) -> str:
         at = 0
         while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
             kept += [text[at:start], " "]
-            at = _after(text, stop + len(end), closing)
+            closed = text.find(closing, stop + len(end))
+            at = closed + len(closing) if closed >= 0 else len(text)
         text = "".join(kept) + text[at:]
     if "\n### [" in f"\n{text}":
         text = re.sub(_PASSAGE, "", text)
     if _LABEL_END in text:
         text = re.sub(_LABEL, "", text)
     return text.strip()
-
-
-def _after(text: str, at: int, closing: str) -> int:
-    found = text.find(closing, at)
-    return found + len(closing) if found >= 0 else len(text)

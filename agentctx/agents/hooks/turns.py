@@ -8,7 +8,6 @@ of files and output, and messages from the client itself are not kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final, Literal
 
 from agentctx.agents.hooks.injected_text import without_injected
@@ -43,18 +42,14 @@ def _prose(text: str) -> str:
     """Remove long code blocks and runs of dumped lines from the text."""
     lines = _FENCE.sub(_short_fence, text).split("\n")
     dumped = [bool(DUMPED.match(line)) for line in lines]
-    kept = [line for at, line in enumerate(lines) if not (dumped[at] and _in_run(dumped, at))]
+    kept = [
+        line for at, line in enumerate(lines) if not dumped[at] or sum(dumped[max(0, at - 3) : at + 4]) < 4
+    ]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
 
 
 def _short_fence(match: re.Match[str]) -> str:
     return match[0] if match[0].count("\n") <= _MAX_FENCED_LINES + 1 else ""
-
-
-def _in_run(dumped: Sequence[bool], at: int) -> bool:
-    """Return whether most of the surrounding lines are dumped, too."""
-    around = dumped[max(0, at - 3) : at + 4]
-    return sum(around) >= 4
 
 
 def _states(prompt: str, *, is_typed: bool) -> bool:
