@@ -136,7 +136,9 @@ class _Connection(asyncio.BufferedProtocol):
             DeadlineExceeded: no reply within `timeout_s`.
         """
         self._answer = self._loop.create_future()
-        alarm = self._loop.call_later(timeout_s, self._give_up, timeout_s)
+        alarm = self._loop.call_later(
+            timeout_s, lambda: self._fail(deadline_exceeded(self._path, timeout_s), None)
+        )
         try:
             if self.ended.is_set() or self._transport is None:
                 raise connection_dropped(self._path)
@@ -150,9 +152,6 @@ class _Connection(asyncio.BufferedProtocol):
         """Close at once: a peer that does not read must not keep the rest of a request in memory."""
         if self._transport is not None:
             self._transport.abort()
-
-    def _give_up(self, timeout_s: float) -> None:
-        self._fail(deadline_exceeded(self._path, timeout_s), None)
 
     def _fail(self, error: AgentctxError, cause: Exception | None) -> None:
         if self._answer is not None and not self._answer.done():

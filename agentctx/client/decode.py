@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -75,11 +75,10 @@ def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:
 def _schema(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     """Return the name and type of each field, and whether it has no default."""
     hints = get_type_hints(kind)
-    return tuple((field.name, hints[field.name], _is_required(field)) for field in fields(kind))
-
-
-def _is_required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
+    return tuple(
+        (field.name, hints[field.name], field.default is MISSING and field.default_factory is MISSING)
+        for field in fields(kind)
+    )
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -122,9 +121,9 @@ def _decode_scalar(kind: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _expect(fits: bool, wanted: str, value: Any, where: str) -> None:
+def _expect(fits: bool, expected: str, value: Any, where: str) -> None:
     if not fits:
-        raise UnreadableReply(f"The daemon's answer has {type(value).__name__} at {where}, not {wanted}.")
+        raise UnreadableReply(f"The daemon's answer has {type(value).__name__} at {where}, not {expected}.")
 
 
 _READERS: dict[Any, Callable[[tuple[Any, ...], Any, str], Any]] = {

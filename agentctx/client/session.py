@@ -205,7 +205,8 @@ class Attempts:
             self._failed_at = now
         if isinstance(error, ConnectionDropped):
             return self._repeat_pause_s() if self._repeatable else None
-        if _was_not_sent(error) or (self._repeatable and _is_transient(error)):
+        is_unsent = isinstance(error, NotListening | BacklogFull)
+        if is_unsent or (self._repeatable and isinstance(error, Unavailable | StorageClosed)):
             return self._poll_pause_s(self._failed_at + self._start_timeout_s - now)
         return None
 
@@ -222,11 +223,3 @@ class Attempts:
         pause_s = min(_FIRST_POLL_S * 2.0**self._polls, _LONGEST_POLL_S)
         self._polls = min(self._polls + 1, 10)
         return min(pause_s, remaining_s)
-
-
-def _was_not_sent(error: AgentctxError) -> bool:
-    return isinstance(error, NotListening | BacklogFull)
-
-
-def _is_transient(error: AgentctxError) -> bool:
-    return isinstance(error, Unavailable | StorageClosed)
