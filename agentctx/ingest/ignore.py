@@ -46,7 +46,9 @@ class IgnoreRule:
         """Whether the rule matches this path, given relative to the ignore file's folder."""
         if self.folders_only and not is_folder:
             return False
-        subject = _as_bytes(name if self.by_name else path)
+        subject = name if self.by_name else path
+        if not subject.isascii():  # one character per byte, because git matches `?` against a byte
+            subject = os.fsencode(subject).decode("latin-1")
         if isinstance(self.pattern, str):
             return self.pattern == subject
         return self.pattern.fullmatch(subject) is not None
@@ -112,7 +114,9 @@ def rules_above(folder: str) -> IgnoreRules:
     """
     rules = IgnoreRules()
     for parent in _parents_in_repository(folder):
-        rules = rules.entering(parent, _relevant_names(parent))
+        prefix = parent.rstrip("/")
+        names = [name for name in (REPOSITORY, *IGNORE_FILES) if os.path.lexists(f"{prefix}/{name}")]
+        rules = rules.entering(parent, names)
     return rules
 
 
@@ -160,11 +164,6 @@ def _layer(folder: str, file: str, room: int, *, is_git_rule: bool) -> list[Laye
     return [Layer(folder, rules, len(text), is_git_rule)] if rules else []
 
 
-def _as_bytes(path: str) -> str:
-    """Return the path with one character per byte, because git matches `?` against a byte."""
-    return path if path.isascii() else os.fsencode(path).decode("latin-1")
-
-
 def _read_text(file: str) -> str:
     """Read at most `MAX_BYTES` + 1 bytes of a file as Latin-1; return "" if it cannot be read.
 
@@ -189,19 +188,10 @@ def _read_path(file: str) -> str:
 def _parents_in_repository(folder: str) -> list[str]:
     """Return the folders from the repository's root down to the parent of `folder`, or [] outside of one."""
     parents: list[str] = []
-    while not _is_repository(folder):
+    while not os.path.lexists(f"{folder.rstrip('/')}/{REPOSITORY}"):
         above = os.path.dirname(folder)  # noqa: PTH120 - paths are text here
         if above == folder:
             return []
         parents.append(above)
         folder = above
     return parents[::-1]
-
-
-def _is_repository(folder: str) -> bool:
-    return os.path.lexists(f"{folder.rstrip('/')}/{REPOSITORY}")
-
-
-def _relevant_names(folder: str) -> list[str]:
-    wanted = (REPOSITORY, *IGNORE_FILES)
-    return [name for name in wanted if os.path.lexists(f"{folder.rstrip('/')}/{name}")]

@@ -61,13 +61,10 @@ def extract_html(data: bytes, limits: ExtractLimits) -> ExtractedText:
     charset = _CHARSET.search(data[:_CHARSET_WITHIN])
     decoded = decode(data, declared=charset[1].decode("ascii") if charset else None)
     builder = TextBuilder("line", Budget(limits, len(data)))
-    _Reader(_normalised(decoded.text), builder).read()
+    # With LF as the only line break, lines are counted the same way here and in the text.
+    source = re.sub("[\x0b\x0c]", " ", decoded.text.replace("\r\n", "\n").replace("\r", "\n"))
+    _Reader(source, builder).read()
     return replace(builder.finish(empty="has no text"), notes=decoded.notes)
-
-
-def _normalised(source: str) -> str:
-    """Make LF the only line break, so that lines are counted the same way here and in the text."""
-    return re.sub("[\x0b\x0c]", " ", source.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 class _Reader(HTMLParser):

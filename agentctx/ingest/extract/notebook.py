@@ -69,14 +69,10 @@ def _cell_text(cell: dict[str, Any], language: str) -> str:
             level = cell.get("level")
             return "#" * (level if isinstance(level, int) and 1 <= level <= 6 else 1) + " " + source
         case "code":
-            return _fenced(source, language)
+            fence = fence_around(source)
+            return f"{fence}{language}\n{source.strip(chr(10))}\n{fence}"
         case _:
             return ""
-
-
-def _fenced(code: str, language: str) -> str:
-    fence = fence_around(code)
-    return f"{fence}{language}\n{code.strip(chr(10))}\n{fence}"
 
 
 def _language(notebook: dict[str, Any]) -> str:

@@ -102,28 +102,17 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _check_xml(archive: zipfile.ZipFile) -> None:
-    left = {
-        _is_relationships_part: MAX_RELATION_NODES,
-        _is_streamed: MAX_STREAMED_NODES,
-        _is_in_memory: MAX_IN_MEMORY_NODES,
-    }
+    left = {"relations": MAX_RELATION_NODES, "streamed": MAX_STREAMED_NODES, "in memory": MAX_IN_MEMORY_NODES}
     for member in archive.infolist():
-        part_class = next(belongs for belongs in left if belongs(member.filename))
-        left[part_class] -= _count_xml_nodes(archive, member)
-        if left[part_class] < 0:
+        is_relations = member.filename.lower().endswith(".rels")
+        group = "relations" if is_relations else "streamed" if _is_streamed(member.filename) else "in memory"
+        left[group] -= _count_xml_nodes(archive, member)
+        if left[group] < 0:
             raise NotIngestible(ExtractRefusal.TOO_LARGE, "too large: more XML tags than a document needs")
-
-
-def _is_relationships_part(name: str) -> bool:
-    return name.lower().endswith(".rels")
 
 
 def _is_streamed(name: str) -> bool:
     return name.startswith(_STREAMED)
-
-
-def _is_in_memory(_: str) -> bool:
-    return True
 
 
 def _count_xml_nodes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from agentctx.ingest.extract.base import ExtractedText, ExtractLimits
@@ -58,7 +58,7 @@ def _write_sheets(book: Any, builder: TextBuilder, cells: int) -> tuple[str, ...
 def _write_row(values: Iterable[Any], heading: str, builder: TextBuilder, number: int) -> str:
     """Write the row, preceded by `heading` if that is not empty. Return the heading still to be written."""
     builder.budget.check_time()
-    row = table_row(list(_cell_texts(values)))
+    row = table_row(list(map(cell_text, values)))
     if not row:
         return heading
     if heading:
@@ -67,10 +67,6 @@ def _write_row(values: Iterable[Any], heading: str, builder: TextBuilder, number
     builder.append("\n")
     builder.write(row, number)
     return ""
-
-
-def _cell_texts(values: Iterable[Any]) -> Iterator[str]:
-    return map(cell_text, values)
 
 
 def cell_text(value: object) -> str:
