@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentctx.ingest.extract.base import ExtractedText, ExtractLimits
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, documents_library
 from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
-from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.office_package import (
     Element,
     checked_package,

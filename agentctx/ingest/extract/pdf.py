@@ -7,9 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from agentctx.config.extras import install_hint
-from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, ExtractRefusal, NotIngestible
+from agentctx.ingest.extract.base import (
+    ExtractedText,
+    ExtractLimits,
+    ExtractRefusal,
+    NotIngestible,
+    documents_library,
+)
 from agentctx.ingest.extract.builder import Budget, TextBuilder, TimedBytes
-from agentctx.ingest.extract.documents_extra import documents_library
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader

@@ -6,9 +6,8 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Any
 
-from agentctx.ingest.extract.base import ExtractedText, ExtractLimits
+from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, documents_library
 from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
-from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.office_package import checked_package
 
 _MIDNIGHT = dt.time()

@@ -5,8 +5,7 @@ import warnings
 
 import pytest
 
-from agentctx.ingest.extract.base import ExtractedText, ExtractRefusal, NotIngestible
-from agentctx.ingest.extract.documents_extra import documents_library
+from agentctx.ingest.extract.base import ExtractedText, ExtractRefusal, NotIngestible, documents_library
 from agentctx.ingest.extract.registry import extract
 from tests.ingest.extract.test_registry import SAMPLES, path_of
 
