@@ -52,7 +52,9 @@ def plan(dialect: Dialect, body: Body) -> InjectionPlan:
     """Plan what a call asks for: nothing if the block would have no place."""
     reading = dialect.read(body)
     turn = reading.user_turns[-1] if reading.user_turns else None
-    question = None if turn is None else _question(reading, turn)
+    question = None
+    if turn is not None:
+        question = turn.question if reading.is_tool_round else reading.question
     return InjectionPlan(
         reading=reading, question=None if question is None else shortened(question), turn=turn
     )
@@ -70,26 +72,28 @@ def injection_request(dialect: Dialect, body: Body, planned: InjectionPlan) -> I
     )
 
 
-def to_retrieve(asked: InjectionRequest, given: Conversation) -> str | None:
+def to_retrieve(request: InjectionRequest, given: Conversation) -> str | None:
     """Return the question for the source, or None.
 
     In a tool round whose question was answered before, with or without a block, it is None: that answer holds
     for the whole turn. If the answer is unknown (a restart, an evicted conversation, a source that failed),
     the tool round repeats the question of its user turn.
     """
-    return None if asked.is_tool_round and asked.turn in given.answered else asked.question
+    return None if request.is_tool_round and request.turn in given.answered else request.question
 
 
-def texts_present(asked: InjectionRequest, position: InjectionPosition, given: Conversation) -> Sequence[str]:
+def texts_present(
+    request: InjectionRequest, position: InjectionPosition, given: Conversation
+) -> Sequence[str]:
     """Return what the model reads before it answers, in the order of the body, so that retrieval skips it.
 
     At the tail, the blocks given again count as well, except the one of the present turn, which may be
     replaced.
     """
     if position == "system":
-        return asked.texts
-    earlier = [block for name, block in given.blocks.items() if name != asked.turn]
-    return [*asked.texts, *earlier]
+        return request.texts
+    earlier = [block for name, block in given.blocks.items() if name != request.turn]
+    return [*request.texts, *earlier]
 
 
 def inject(
@@ -131,10 +135,6 @@ def _texts_before_answer(planned: InjectionPlan) -> Sequence[str]:
     if planned.question is None or planned.turn is None:
         return ()
     return planned.reading.texts_before_answer(planned.turn)
-
-
-def _question(reading: BodyReading, turn: UserTurn) -> str | None:
-    return turn.question if reading.is_tool_round else reading.question
 
 
 def _current_block(planned: InjectionPlan, given: Conversation, new: str | None) -> str:

@@ -150,34 +150,34 @@ class Injector:
     async def _with_context(self, call: ModelCall[B], scope: Scope) -> PreparedCall[B]:
         if scope.is_off:
             return PreparedCall(body=call.body, outcome=OFF)
-        asked = await call.read()
-        if self._rests(asked.model):
-            return PreparedCall(body=call.body, outcome=REFUSED, model=asked.model)
-        key = conversation_key(asked.conversation, scope)
+        request = await call.read()
+        if self._rests(request.model):
+            return PreparedCall(body=call.body, outcome=REFUSED, model=request.model)
+        key = conversation_key(request.conversation, scope)
         given = Conversation() if key is None else self._conversations.recall(key)
         context, failure = None, None
-        text = to_retrieve(asked, given)
+        text = to_retrieve(request, given)
         if text is not None:
             question = ContextQuestion(
                 text=text,
                 scope=scope,
                 position=self._position,
-                present=texts_present(asked, self._position, given),
+                present=texts_present(request, self._position, given),
                 deadline_s=self._deadline_s,
             )
             context, failure = await self._retrieve(question)
         new = None if context is None else context.block
         injected = await call.inject(self._position, given, new)
-        if key is not None and text is not None and asked.turn is not None:
-            self._remember(key, asked.turn, context)
+        if key is not None and text is not None and request.turn is not None:
+            self._remember(key, request.turn, context)
         return PreparedCall(
             body=injected,
             outcome=failure or _outcome(text, new, is_changed=injected is not call.body),
             context=context,
             key=key,
-            turn=asked.turn,
+            turn=request.turn,
             ids=_entries_of(context, given),
-            model=asked.model,
+            model=request.model,
         )
 
     async def _retrieve(self, question: ContextQuestion) -> tuple[GivenContext | None, str | None]:
@@ -213,8 +213,8 @@ def _entries_of(new: GivenContext | None, given: Conversation) -> tuple[str, ...
     return tuple(dict.fromkeys([*(new.ids if new else ()), *earlier]))
 
 
-def _outcome(asked: str | None, new: str | None, *, is_changed: bool) -> str:
-    if asked is None:
+def _outcome(question: str | None, new: str | None, *, is_changed: bool) -> str:
+    if question is None:
         return AGAIN if is_changed else NO_QUESTION
     if not new:
         return NOTHING_RELEVANT

@@ -76,7 +76,9 @@ class BodyReading:
     def is_tool_round(self) -> bool:
         """Whether this call continues a user turn that was already asked, after a tool result."""
         turn = _last_turn(self._turns)
-        return turn is not None and _continues(turn)
+        if turn is None or turn.role in {"tool", "assistant"}:
+            return turn is not None
+        return turn.role == "user" and turn.has_results and not turn.has_text
 
     @cached_property
     def texts(self) -> list[str]:
@@ -188,12 +190,6 @@ def _last_turn(turns: Sequence[Turn]) -> Turn | None:
     return None
 
 
-def _continues(turn: Turn) -> bool:
-    if turn.role in {"tool", "assistant"}:
-        return True
-    return turn.role == "user" and turn.has_results and not turn.has_text
-
-
 def _user_turns(turns: Sequence[Turn]) -> Iterator[UserTurn]:
     answered: tuple[str, ...] = ()
     seen: dict[str, int] = {}
@@ -221,13 +217,10 @@ def _question_of(turn: Turn) -> str:
 def _plain(content: Any) -> Any:
     """Normalise a content, because clients send the same text first as a string and later as a part."""
     parts = content if isinstance(content, list | tuple) else [content]
-    return [_plain_part(part) for part in parts]
-
-
-def _plain_part(part: Any) -> Any:
-    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return part["text"]
-    return part
+    return [
+        part["text"] if isinstance(part, Mapping) and isinstance(part.get("text"), str) else part
+        for part in parts
+    ]
 
 
 def fingerprint(*values: Any) -> str:
@@ -242,14 +235,11 @@ def fingerprint(*values: Any) -> str:
         value = waiting.pop()
         children = _children(value)
         # The kind and the number of children delimit each value, so that different shapes never collide.
-        head = f"{_kind(value)}{len(children)}:" if children is not None else _scalar(value)
+        kind = "object" if isinstance(value, Mapping) else "list"
+        head = f"{kind}{len(children)}:" if children is not None else _scalar(value)
         digest.update(head.encode("utf-8", "surrogatepass"))
         waiting.extend(reversed(children or ()))
     return digest.hexdigest()
-
-
-def _kind(value: Any) -> str:
-    return "object" if isinstance(value, Mapping) else "list"
 
 
 def _children(value: Any) -> list[Any] | None:

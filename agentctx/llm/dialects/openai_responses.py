@@ -65,7 +65,8 @@ class OpenAIResponses(Dialect):
         given, instructions = body.get("input"), body.get("instructions")
         if not block or not isinstance(given, str | list | tuple) or not given:
             return body
-        roles = [] if _is_kept(body) or isinstance(given, str) else [turn.role for turn in self.turns(body)]
+        is_kept = bool(body.get("previous_response_id") or body.get("conversation"))
+        roles = [] if is_kept or isinstance(given, str) else [turn.role for turn in self.turns(body)]
         if "system" in roles:
             changed = in_system_message(roles, listed(given), block, self.text_part)
             return body if changed is None else replaced(body, "input", changed)
@@ -93,10 +94,6 @@ class OpenAIResponses(Dialect):
         if not reply_id or mapping(response).get("object") != "response" or _kept_conversation(body):
             return None
         return self.conversation_key({**body, "previous_response_id": reply_id})
-
-
-def _is_kept(body: Body) -> bool:
-    return bool(body.get("previous_response_id") or body.get("conversation"))
 
 
 def _kept_conversation(body: Body) -> str:

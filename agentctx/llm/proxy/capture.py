@@ -134,7 +134,7 @@ def new_text(reply: str, injected: Iterable[str]) -> str:
     `injected` holds the contents of the passages that the model was given.
     """
     known = [_words(passage) for passage in injected]
-    pairs = {pair for words in known for pair in _pairs(words)}
+    pairs = {pair for words in known for pair in pairwise(words)}
     singles = {word for words in known for word in words}
     kept = [
         sentence
@@ -148,12 +148,8 @@ def new_text(reply: str, injected: Iterable[str]) -> str:
 def _is_known(words: Sequence[str], pairs: set[tuple[str, str]], singles: set[str]) -> bool:
     if len(words) < 2:
         return not words or words[0] in singles
-    own = _pairs(words)
+    own = list(pairwise(words))
     return sum(pair in pairs for pair in own) >= SAME * len(own)
-
-
-def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
-    return list(pairwise(words))
 
 
 def _words(text: str) -> list[str]:

@@ -31,7 +31,7 @@ class ReplyReader:
     """
 
     def __init__(self, dialect: str, headers: Mapping[str, str]) -> None:
-        self._said = _SAID[dialect]
+        self._read_text = _TEXT_READERS[dialect]
         self._data = bytearray()
         encoding = headers.get("content-encoding", "").strip().lower()
         window = _ENCODINGS.get(encoding, 0)
@@ -65,7 +65,7 @@ class ReplyReader:
         reasons = [reason for event in events for reason in _ends(event)]
         has_ended = bool(reasons) or len(events) == 1
         is_whole = has_ended and _WHOLE.issuperset(reasons)
-        return "".join(map(self._said, events)).strip() if is_whole else ""
+        return "".join(map(self._read_text, events)).strip() if is_whole else ""
 
     def _events(self) -> Iterator[Mapping[str, Any]]:
         # Without its line breaks, a JSON document is one line for the JSON lines decoder.
@@ -129,7 +129,7 @@ def _ollama(event: Mapping[str, Any]) -> str:
     return word(mapping(event.get("message")).get("content"))
 
 
-_SAID: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+_TEXT_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "openai_chat": _chat,
     "openai_responses": _responses,
     "anthropic_messages": _anthropic,
