@@ -68,15 +68,15 @@ class KnownFile:
         first = self.parts.get(1)
         if first is None:
             return False
-        said = [part for number, part in self.parts.items() if number <= first.parts]
-        left = [part for number, part in self.parts.items() if number > first.parts]
+        current = [part for number, part in self.parts.items() if number <= first.parts]
+        surplus = [part for number, part in self.parts.items() if number > first.parts]
         return (
-            len(said) == first.parts
-            and all(part.state == "withdrawn" for part in left)
+            len(current) == first.parts
+            and all(part.state == "withdrawn" for part in surplus)
             and all(
                 (part.digest, part.size, part.modified, part.parts, part.labels)
                 == (first.digest, first.size, first.modified, first.parts, first.labels)
-                for part in said
+                for part in current
             )
         )
 

@@ -75,10 +75,10 @@ def make_plan(
     for source, entries in known.items():
         if source in found:
             continue
-        if closed := _nearest(source, unreadable):
-            plan.unread.append(unread_file(entries, UnreadCause.UNSEEN, closed.problem))
-        elif out := _nearest(source, excluded):
-            plan.unread.append(unread_file(entries, UnreadCause.EXCLUDED, out.reason))
+        if unreadable_path := _nearest(source, unreadable):
+            plan.unread.append(unread_file(entries, UnreadCause.UNSEEN, unreadable_path.problem))
+        elif excluded_path := _nearest(source, excluded):
+            plan.unread.append(unread_file(entries, UnreadCause.EXCLUDED, excluded_path.reason))
         else:
             plan.absent.append(entries)
     return plan
@@ -129,13 +129,13 @@ def verdict_on(digest: str, known: KnownFile | None) -> FileVerdict:
     return FileVerdict.TOUCHED if known.is_whole and known.first.digest == digest else FileVerdict.CHANGED
 
 
-def labels_for(wanted: Labels, known: KnownFile | None) -> Labels:
-    """Return the file's labels: each wanted label if given, else the one it already has."""
+def labels_for(requested: Labels, known: KnownFile | None) -> Labels:
+    """Return the file's labels: each requested label if given, else the one it already has."""
     held = known.first.labels if known else Labels()
     return Labels(
-        tags=held.tags if wanted.tags is None else wanted.tags,
-        category=held.category if wanted.category is None else wanted.category,
-        agent=held.agent if wanted.agent is None else wanted.agent,
+        tags=held.tags if requested.tags is None else requested.tags,
+        category=held.category if requested.category is None else requested.category,
+        agent=held.agent if requested.agent is None else requested.agent,
     )
 
 
@@ -153,11 +153,11 @@ def _is_unchanged(file: FoundFile, known: KnownFile, labels: Labels) -> bool:
     )
 
 
-def _nearest(source: str, places: Mapping[str, ItemT]) -> ItemT | None:
+def _nearest(source: str, items: Mapping[str, ItemT]) -> ItemT | None:
     """Return what was seen at the path or the nearest folder above it, if anything was."""
-    if not places:
+    if not items:
         return None
-    return next((places[path] for path in _with_ancestors(source) if path in places), None)
+    return next((items[path] for path in _with_ancestors(source) if path in items), None)
 
 
 def _with_ancestors(source: str) -> Iterable[str]:

@@ -274,11 +274,11 @@ def _plan(
 
 def _seen(task: IngestTask, known: Collection[str], scopes: Sequence[str] | None) -> Iterator[WalkItem]:
     for root in task.roots:
-        wanted = scopes and [scope for scope in scopes if is_within(scope, root)]
-        if scopes is not None and not wanted:
+        root_scopes = scopes and [scope for scope in scopes if is_within(scope, root)]
+        if scopes is not None and not root_scopes:
             continue
         if _exists(root):
-            yield from walk(root, task.selection, wanted)
+            yield from walk(root, task.selection, root_scopes)
         elif not any(is_within(source, escape_path(root)) for source in known):
             yield UnreadablePath(root, "no such file or folder")
 

@@ -87,11 +87,11 @@ class OnceNotifier:
 
     def __init__(self, notify: Callable[[str], None]) -> None:
         self.always = notify
-        self._said: set[str] = set()
+        self._messages: set[str] = set()
 
     def __call__(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
+        if message not in self._messages:
+            self._messages.add(message)
             self.always(message)
 
 
@@ -139,7 +139,7 @@ def file_events(roots: Sequence[str], stop: Event, notify: Callable[[str], None]
             "--watch needs the package watchfiles, which is not installed.",
             hint=install_hint("watch"),
         ) from None
-    said, failures, is_lost = OnceNotifier(notify), 0, False
+    notify_once, failures, is_lost = OnceNotifier(notify), 0, False
     while not stop.is_set():
         before, is_watched = view_of(roots), False
         bursts = watch(
@@ -158,7 +158,7 @@ def file_events(roots: Sequence[str], stop: Event, notify: Callable[[str], None]
             yield None if is_lost else burst
             failures, is_lost, is_watched = 0, False, True
         if isinstance(burst, BaseException):
-            said(f"Watching was interrupted: {error_line(burst)}. Everything is looked at again.")
+            notify_once(f"Watching was interrupted: {error_line(burst)}. Everything is looked at again.")
             failures += 1
             _pause(roots, before, stop, times=min(_MAX_PAUSES, 2**failures))
         if not is_watched:

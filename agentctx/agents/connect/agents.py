@@ -264,8 +264,8 @@ def _servers(agent: str, file: Callable[[Any], Path], key: str = "mcpServers", *
     `file` returns it, from the user's `AgentPaths` or the folder of a project.
     """
 
-    def edits(place: AgentPaths | Path, launch: Launch) -> list[FileEdits]:
-        return [_member_edit(file(place), key, NAME, value=_server_entry(launch, agent, **more))]
+    def edits(root: AgentPaths | Path, launch: Launch) -> list[FileEdits]:
+        return [_member_edit(file(root), key, NAME, value=_server_entry(launch, agent, **more))]
 
     return edits
 

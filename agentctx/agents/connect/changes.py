@@ -79,8 +79,8 @@ def _base_content(
     """Return the content to edit again: the original, or the user's version without our stale edits."""
     if current is None or digest(current) == known.digest:
         return original
-    places = {(edit.kind, edit.path) for edit in edits}
-    stale = [edit for edit in known.edits if (edit.kind, edit.path) not in places]
+    targets = {(edit.kind, edit.path) for edit in edits}
+    stale = [edit for edit in known.edits if (edit.kind, edit.path) not in targets]
     before = _text(path, known.original) or ""
     rest = _with_path(path, lambda: revert(_text(path, current) or "", stale, original=before) or "")
     return rest.encode()

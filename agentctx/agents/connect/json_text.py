@@ -158,8 +158,8 @@ def _add_item(text: str, parent: JsonNode, path: JsonPath, value: Any) -> str:
     name, depth = path[-1], len(path) - 1
     container, kind = (dict, "an object") if isinstance(name, str) else (list, "a list")
     if not isinstance(parent.value, container):
-        place = f"in its place, as the value of {_dotted(path[:-1])!r}" if depth else "in its place"
-        raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} is {place}")
+        location = f"in its place, as the value of {_dotted(path[:-1])!r}" if depth else "in its place"
+        raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} is {location}")
     unit = _indent(text)
     inner = "\n" + unit * (depth + 1)
     key = f"{json.dumps(name)}: " if isinstance(name, str) else ""

@@ -60,12 +60,12 @@ class EntryBuilder(NamedTuple):
             yield self._entry("reflection", {"session": self.session, "content": kept}, kept)
 
     def _entry(
-        self, collection: str, fields: dict[str, str], identity: str = "", **marks: bool
+        self, collection: str, fields: dict[str, str], identity: str = "", **flags: bool
     ) -> RememberedEntry:
         body = {"collection": collection, "namespace": self.namespace, "agent": self.client}
         key = f"hook-{_digest(self.session, collection, identity)}" if identity else ""
         texts = {name: text.replace("\0", "") for name, text in fields.items()}  # output of a program
-        return RememberedEntry({**body, "origin": "capture", **texts, **marks}, key)
+        return RememberedEntry({**body, "origin": "capture", **texts, **flags}, key)
 
 
 def turn_name(client: str, event: str, payload: Mapping[str, Any]) -> str:

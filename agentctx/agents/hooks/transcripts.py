@@ -335,8 +335,8 @@ def _text(content: object) -> str:
     if isinstance(content, str):
         return content
     kinds = {None, "text", "Text"}
-    said = [part for part in _objects(content) if part.get("type") in kinds and not part.get("thought")]
-    texts = [part.get("text") for part in said]
+    parts = [part for part in _objects(content) if part.get("type") in kinds and not part.get("thought")]
+    texts = [part.get("text") for part in parts]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 

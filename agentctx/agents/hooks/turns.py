@@ -26,15 +26,15 @@ _MIN_CJK: Final = 8
 
 def remembered_parts(prompt: str, answer: str, *, is_typed: bool = False) -> dict[Part, str]:
     """Return what to remember: a question with its answer, and plain statements only if typed."""
-    asked, said = _prose(without_injected(prompt)), _prose(without_injected(answer))
-    if CLIENT.match(said) or CLIENT.match(asked):
+    prompt, answer = _prose(without_injected(prompt)), _prose(without_injected(answer))
+    if CLIENT.match(answer) or CLIENT.match(prompt):
         return {}
     parts: dict[Part, str] = {}
-    question = f"User: {asked[:MAX_PROMPT_CHARS]}" if asked else ""
-    if _states(asked, is_typed=is_typed):
+    question = f"User: {prompt[:MAX_PROMPT_CHARS]}" if prompt else ""
+    if _states(prompt, is_typed=is_typed):
         parts["prompt"], question = question, ""
-    if _informs(said):
-        parts["answer"] = f"{question}\n\nAssistant: {said[:MAX_ANSWER_CHARS]}".strip()
+    if _informs(answer):
+        parts["answer"] = f"{question}\n\nAssistant: {answer[:MAX_ANSWER_CHARS]}".strip()
     return parts
 
 
