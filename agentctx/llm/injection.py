@@ -1,9 +1,10 @@
-"""What a call asks for, and its outgoing body. Pure: the adapter and the proxy act on it."""
+"""What a call asks for, and its outgoing body. No I/O: the adapter and the proxy act on it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from agentctx.llm.conversation import Conversation
 from agentctx.llm.dialects.base import BodyReading, Dialect, UserTurn
@@ -13,6 +14,8 @@ from agentctx.wire.protocol import InjectionPosition
 MAX_QUESTION_CHARS = 8_000
 """A longer question, such as a pasted log, is not a better one, and embedding it delays the call."""
 _ELLIPSIS = "\n…\n"
+
+B_co = TypeVar("B_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,3 +157,44 @@ def _blocks_by_turn(
         block = (new or "") if is_answered_now else given.blocks.get(turn.hash, "")
         if block:
             yield turn, block
+
+
+class ModelCall(Protocol[B_co]):
+    """A call whose body is parsed where that blocks no other request. Call `read` before `inject`.
+
+    Both may raise anything; the call then goes out unchanged.
+    """
+
+    @property
+    def body(self) -> B_co:
+        """The original body."""
+
+    async def read(self) -> InjectionRequest: ...
+
+    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> B_co:
+        """Return the body with its blocks, or the same object if no block is added."""
+
+
+class ParsedCall:
+    """A `ModelCall` on a body that is already parsed."""
+
+    def __init__(self, dialect: Dialect, body: Body) -> None:
+        self._dialect = dialect
+        self._plan: InjectionPlan | None = None
+        self.body = body
+
+    async def read(self) -> InjectionRequest:
+        return self.asked()
+
+    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
+        return self.with_blocks(position, given, new)
+
+    def asked(self) -> InjectionRequest:
+        """Synchronous version of `read`."""
+        planned = self._plan = plan(self._dialect, self.body)
+        return injection_request(self._dialect, self.body, planned)
+
+    def with_blocks(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
+        """Synchronous version of `inject`."""
+        planned = self._plan or plan(self._dialect, self.body)
+        return inject(self._dialect, self.body, position=position, planned=planned, given=given, new=new)

@@ -11,12 +11,11 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from agentctx.errors import AgentctxError, DeadlineExceeded
-from agentctx.llm.call import ModelCall, ParsedCall
 from agentctx.llm.context_source import ContextQuestion, ContextSource, GivenContext
 from agentctx.llm.conversation import Conversation, ConversationMemory, conversation_key, reply_key
 from agentctx.llm.dialects.base import Dialect
 from agentctx.llm.dialects.content import Body
-from agentctx.llm.injection import texts_present, to_retrieve
+from agentctx.llm.injection import ModelCall, ParsedCall, texts_present, to_retrieve
 from agentctx.llm.scope import Scope
 from agentctx.service.telemetry.labels import failure_code
 from agentctx.telemetry import NO_TELEMETRY, Telemetry

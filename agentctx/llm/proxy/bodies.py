@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentctx.errors import DeadlineExceeded, InvalidInput, TooLarge, Unavailable
-from agentctx.llm.call import ModelCall
 from agentctx.llm.conversation import Conversation
 from agentctx.llm.dialects.base import Dialect
-from agentctx.llm.injection import InjectionRequest
+from agentctx.llm.injection import InjectionRequest, ModelCall
 from agentctx.llm.proxy.body import JsonBody
 from agentctx.llm.proxy.body_process import LENGTHS, Head, packed_head
 from agentctx.wire.protocol import InjectionPosition

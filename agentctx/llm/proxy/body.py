@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.llm.call import ParsedCall
 from agentctx.llm.conversation import Conversation
 from agentctx.llm.dialects.base import Dialect
-from agentctx.llm.injection import InjectionRequest
+from agentctx.llm.injection import InjectionRequest, ParsedCall
 from agentctx.llm.proxy.vendors import Headers
 from agentctx.wire.json_values import has_too_many_values
 from agentctx.wire.protocol import InjectionPosition

@@ -10,11 +10,10 @@ from dataclasses import replace
 import pytest
 
 from agentctx.errors import DeadlineExceeded, InvalidInput, TooLarge, Unavailable
-from agentctx.llm.call import ModelCall
 from agentctx.llm.context_source import MAX_PRESENT_BYTES
 from agentctx.llm.conversation import Conversation
 from agentctx.llm.dialects.registry import DIALECTS, find_dialect
-from agentctx.llm.injection import InjectionRequest
+from agentctx.llm.injection import InjectionRequest, ModelCall
 from agentctx.llm.proxy import bodies as module
 from agentctx.llm.proxy.bodies import BodyProcesses
 from agentctx.llm.proxy.body import MAX_VALUES, JsonBody
