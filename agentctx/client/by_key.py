@@ -32,7 +32,7 @@ def get(
         InvalidInput: several collections have the key.
     """
     query = {"version": version}
-    return _call_on(entry_id, named, lambda found: read_call(entry_path(found), wire.EntryView, query))
+    return _call_on(entry_id, named, lambda id_: read_call(entry_path(id_), wire.EntryView, query))
 
 
 def edit(
@@ -47,9 +47,7 @@ def edit(
     takes_s = EMBEDDED_WAIT_S if changes.get("wait") is not None else 0.0
     send = partial(write_call, "PATCH", kind=wire.SaveResult, takes_s=takes_s)
     named: ByKey = {"key": key, "namespace": namespace, "collection": collection}
-    return _call_on(
-        entry_id, named, lambda found: send(entry_path(found), request=wire.EditRequest(**changes))
-    )
+    return _call_on(entry_id, named, lambda id_: send(entry_path(id_), request=wire.EditRequest(**changes)))
 
 
 def forget(
@@ -65,7 +63,7 @@ def forget(
     """
     query = query_string({"if_version": if_version, "with_copies": with_copies or None})
     return _call_on(
-        entry_id, named, lambda found: write_call("DELETE", entry_path(found) + query, wire.ForgetReply)
+        entry_id, named, lambda id_: write_call("DELETE", entry_path(id_) + query, wire.ForgetReply)
     )
 
 
@@ -86,19 +84,19 @@ def _call_on(entry_id: str | None, named: ByKey, call: Callable[[str], ApiCall[T
     return lookup._replace(then=lambda page: call(_the_one(page.entries, named).id))
 
 
-def _the_one(found: list[wire.EntryView], named: ByKey) -> wire.EntryView:
-    if len(found) == 1:
-        return found[0]
+def _the_one(entries: list[wire.EntryView], named: ByKey) -> wire.EntryView:
+    if len(entries) == 1:
+        return entries[0]
     from agentctx.names import readable
 
     namespace = readable(named.get("namespace") or wire.DEFAULT_NAMESPACE)
-    if not found:
+    if not entries:
         raise NotFound(
             f"No entry of the namespace {namespace!r} has the key {named.get('key')!r}.",
             hint="namespace=… looks in another one; `agentctx namespaces` says where entries are.",
         )
-    choices = ", ".join(f"collection={each.collection!r}" for each in found)
+    choices = ", ".join(f"collection={each.collection!r}" for each in entries)
     raise InvalidInput(
-        f"{len(found)} entries of the namespace {namespace!r} have the key {named.get('key')!r}.",
+        f"{len(entries)} entries of the namespace {namespace!r} have the key {named.get('key')!r}.",
         hint=f"Name the collection of one: {choices}.",
     )

@@ -83,8 +83,8 @@ BATCH_ENTRIES = 500
 BATCH_BYTES = 512 * 1024
 """Bytes per request. The daemon accepts 1 MiB unless its config says otherwise."""
 
-Slot: TypeAlias = EncodedSave | AgentctxError
-Batch: TypeAlias = list[Slot]
+BatchItem: TypeAlias = EncodedSave | AgentctxError
+Batch: TypeAlias = list[BatchItem]
 """The entries of one request in order, with an error in place of each entry that cannot be sent."""
 
 
@@ -101,10 +101,14 @@ class SaveBatcher:
 
     def add(self, request: wire.SaveRequest) -> Batch | None:
         """Add a request; return the batch that is now full, if any, which may not include the request."""
-        slot = _slot(request)
-        size = len(slot.body) + 1 if isinstance(slot, EncodedSave) else 0
+        item: BatchItem
+        try:
+            item = encode_save(request)
+        except InvalidInput as error:
+            item = error
+        size = len(item.body) + 1 if isinstance(item, EncodedSave) else 0
         full = self.rest() if self._bytes + size > self._most_bytes else None
-        self._batch.append(slot)
+        self._batch.append(item)
         self._bytes += size
         if full is None and (len(self._batch) >= self._most_entries or self._bytes >= self._most_bytes):
             full = self.rest()
@@ -153,17 +157,10 @@ class BatchDelivery:
         return outcomes
 
     def _entries(self) -> Sequence[EncodedSave]:
-        return [slot for slot in self._waiting[-1] if isinstance(slot, EncodedSave)]
+        return [item for item in self._waiting[-1] if isinstance(item, EncodedSave)]
 
     def _settle(self, outcomes: SaveOutcomes) -> None:
         """Merge the outcomes of the sent entries with the errors of the others, in order."""
         arrived = iter(outcomes)
-        for slot in self._waiting.pop():
-            self._outcomes.append(next(arrived) if isinstance(slot, EncodedSave) else slot)
-
-
-def _slot(request: wire.SaveRequest) -> Slot:
-    try:
-        return encode_save(request)
-    except InvalidInput as error:
-        return error
+        for item in self._waiting.pop():
+            self._outcomes.append(next(arrived) if isinstance(item, EncodedSave) else item)

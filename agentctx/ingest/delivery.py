@@ -174,8 +174,8 @@ class Delivery:
                 self._fail(candidate, f"{type(error).__name__}: {error}"[:200])
 
     def _requests_of(self, candidate: FileCandidate) -> Iterator[SaveRequest]:
-        contents = read(candidate.found, self._max_bytes, is_text=self._encoding is not None)
-        extracted = extract(PurePath(candidate.found.path), contents.data, encoding=self._encoding)
+        contents = read(candidate.file, self._max_bytes, is_text=self._encoding is not None)
+        extracted = extract(PurePath(candidate.file.path), contents.data, encoding=self._encoding)
         parts = split(extracted.text, extracted.unit, extracted.places)
         work = _FileInFlight(
             candidate, verdict_on(contents.digest, candidate.known), contents.size, len(parts)
@@ -192,8 +192,8 @@ class Delivery:
                 parts=len(parts),
                 unit=extracted.unit,
                 places=part.places,
-                device=candidate.found.folder[0] if candidate.found.folder else None,
-                folder=candidate.found.folder[1] if candidate.found.folder else None,
+                device=candidate.file.folder[0] if candidate.file.folder else None,
+                folder=candidate.file.folder[1] if candidate.file.folder else None,
             )
             yield self._request(candidate, part.content, record)
 
@@ -228,7 +228,7 @@ class Delivery:
     def _finish(self, work: _FileInFlight) -> None:
         source = work.candidate.source
         if work.problem:
-            self._report.fail(work.candidate.found.path, work.problem.message, work.problem.hint)
+            self._report.fail(work.candidate.file.path, work.problem.message, work.problem.hint)
         else:
             self._note_present(work)
             self._withdraw_surplus(work)
@@ -236,7 +236,7 @@ class Delivery:
             self._report.bytes += work.size
         if work.redacted:
             self._report.remark(source, f"redacted before it was stored: {', '.join(sorted(work.redacted))}")
-        self._progress.done(work.candidate.found.size)
+        self._progress.done(work.candidate.file.size)
 
     def _note_present(self, work: _FileInFlight) -> None:
         known = work.candidate.known
@@ -256,21 +256,21 @@ class Delivery:
                 self._memory.forget(part.id)
 
     def _fail(self, candidate: FileCandidate, problem: str) -> None:
-        self._report.fail(candidate.found.path, problem)
+        self._report.fail(candidate.file.path, problem)
         self._note_unread(candidate, UnreadCause.UNSEEN, problem)
 
     def _skip_refused(self, candidate: FileCandidate, refusal: NotIngestible) -> None:
         says_nothing = refusal.refusal in _TRANSIENT_REFUSALS
         cause = UnreadCause.UNSEEN if says_nothing else UnreadCause.UNUSABLE
-        changed = not says_nothing and candidate.found.modified > self._fresh_since
+        changed = not says_nothing and candidate.file.modified > self._fresh_since
         noted = self._note_unread(candidate, cause, refusal.message, is_fresh=changed)
         if noted is None or not noted.is_fresh:
-            self._report.skip(candidate.found.path, refusal.message, refusal.hint)
+            self._report.skip(candidate.file.path, refusal.message, refusal.hint)
 
     def _note_unread(
         self, candidate: FileCandidate, cause: UnreadCause, reason: str, *, is_fresh: bool = False
     ) -> UnreadFile | None:
-        self._progress.done(candidate.found.size)
+        self._progress.done(candidate.file.size)
         if candidate.known is None:
             return None
         self.unread.append(unread_file(candidate.known, cause, reason, is_fresh=is_fresh))
@@ -293,7 +293,7 @@ class FileContents:
     modified: int
 
 
-def read(found: FoundFile, max_bytes: int, *, is_text: bool = False) -> FileContents:
+def read(file: FoundFile, max_bytes: int, *, is_text: bool = False) -> FileContents:
     """Read a file that the walk found; unless `is_text`, give up if the first bytes show that it is binary.
 
     Raises:
@@ -301,13 +301,13 @@ def read(found: FoundFile, max_bytes: int, *, is_text: bool = False) -> FileCont
         OSError: it is gone, or cannot be read.
     """
     # The file may have been replaced since: do not block on a pipe or follow a link.
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if found.is_named else os.O_NOFOLLOW)
-    with open(os.open(found.path, flags), "rb") as stream:  # noqa: PTH123 - a descriptor
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if file.is_named else os.O_NOFOLLOW)
+    with open(os.open(file.path, flags), "rb") as stream:  # noqa: PTH123 - a descriptor
         status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise NotIngestible(ExtractRefusal.UNSUPPORTED, "not a regular file")
         data = stream.read(HEAD_BYTES)
-        if not is_text and is_surely_binary(PurePath(found.path), data):
+        if not is_text and is_surely_binary(PurePath(file.path), data):
             raise NotIngestible(ExtractRefusal.BINARY, "binary")
         data += stream.read(max_bytes + 1 - len(data))
     if len(data) > max_bytes:

@@ -55,7 +55,7 @@ class IgnoreRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class IgnoreLayer:
     """The rules of one ignore file, and the folder they are relative to."""
 
     folder: str
@@ -74,7 +74,7 @@ class Layer:
 class IgnoreRules:
     """The rules that apply in a folder: those of its parents' ignore files first, its own last."""
 
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[IgnoreLayer, ...] = ()
 
     def ignores(self, path: str, name: str, *, is_folder: bool) -> bool:
         """Whether to leave out this entry of the folder."""
@@ -156,12 +156,12 @@ def _trimmed(line: str) -> str:
     return line[: end + backslashes % 2]
 
 
-def _layer(folder: str, file: str, room: int, *, is_git_rule: bool) -> list[Layer]:
+def _layer(folder: str, file: str, room: int, *, is_git_rule: bool) -> list[IgnoreLayer]:
     text = _read_text(file)
     if len(text) > room:
         raise TooLarge(f"The ignore files have more than {MAX_BYTES:,} bytes.")
     rules = parse_rules(text)
-    return [Layer(folder, rules, len(text), is_git_rule)] if rules else []
+    return [IgnoreLayer(folder, rules, len(text), is_git_rule)] if rules else []
 
 
 def _read_text(file: str) -> str:

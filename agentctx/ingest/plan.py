@@ -36,7 +36,7 @@ class FileVerdict(StrEnum):
 class FileCandidate:
     """A file to be read, and what is known about it."""
 
-    found: FoundFile
+    file: FoundFile
     source: str
     known: KnownFile | None
 
@@ -61,19 +61,19 @@ def make_plan(
 ) -> IngestPlan:
     """Sort the files seen into a plan. With `rereads`, files that look unchanged are read, too."""
     plan = IngestPlan()
-    found, excluded, unreadable = _by_kind(seen)
-    for source, file in found.items():
+    files, excluded, unreadable = _by_kind(seen)
+    for source, file in files.items():
         entries = known.get(source)
         if entries and not rereads and _is_unchanged(file, entries, labels):
             plan.unchanged.append(entries)
         else:
             plan.candidates.append(FileCandidate(file, source, entries))
     # Arguments may overlap: a file that one of them includes is not excluded.
-    plan.excluded = [each for source, each in excluded.items() if source not in found]
+    plan.excluded = [each for source, each in excluded.items() if source not in files]
     plan.unreadable = list(unreadable.values())
-    plan.recorded_folders = recorded_folders(known.values(), found)
+    plan.recorded_folders = recorded_folders(known.values(), files)
     for source, entries in known.items():
-        if source in found:
+        if source in files:
             continue
         if unreadable_path := _nearest(source, unreadable):
             plan.unread.append(unread_file(entries, UnreadCause.UNSEEN, unreadable_path.problem))
@@ -106,20 +106,20 @@ def judge(
 def _by_kind(
     seen: Iterable[WalkItem],
 ) -> tuple[dict[str, FoundFile], dict[str, ExcludedPath], dict[str, UnreadablePath]]:
-    found: dict[str, FoundFile] = {}
+    files: dict[str, FoundFile] = {}
     excluded: dict[str, ExcludedPath] = {}
     unreadable: dict[str, UnreadablePath] = {}
-    for each in seen:
-        source = escape_path(each.path)
-        if isinstance(each, FoundFile) and len(source) > MAX_SOURCE_CHARS:
-            excluded[source] = ExcludedPath(each.path, TOO_LONG)
-        elif isinstance(each, FoundFile):
-            found[source] = each
-        elif isinstance(each, ExcludedPath):
-            excluded[source] = each
+    for item in seen:
+        source = escape_path(item.path)
+        if isinstance(item, FoundFile) and len(source) > MAX_SOURCE_CHARS:
+            excluded[source] = ExcludedPath(item.path, TOO_LONG)
+        elif isinstance(item, FoundFile):
+            files[source] = item
+        elif isinstance(item, ExcludedPath):
+            excluded[source] = item
         else:
-            unreadable[source] = each
-    return found, excluded, unreadable
+            unreadable[source] = item
+    return files, excluded, unreadable
 
 
 def verdict_on(digest: str, known: KnownFile | None) -> FileVerdict:

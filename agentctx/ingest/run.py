@@ -135,7 +135,7 @@ class IngestPass:
             return []
         self._take(plan, is_second=is_second)
         if before_sending is not None:
-            before_sending(sum(candidate.found.size for candidate in plan.candidates))
+            before_sending(sum(candidate.file.size for candidate in plan.candidates))
         settles = not (is_second or self._task.dry_run)
         fresh_since = time.time_ns() - int(self._task.settle_s * 1e9) if settles else NEVER
         return plan.unread + _absent(plan, fresh_since) + self._deliver(plan, fresh_since)
@@ -147,25 +147,25 @@ class IngestPass:
         policy = self._task.policy
         removable = [each for each in unread if each.is_removed(policy)]
         self.mark([each for each in unread if not each.is_removed(policy)])
-        for each in removable:
+        for file in removable:
             if self._stop.is_set():
                 self._report.interrupted = True
                 return
-            for entry_id in each.ids:
+            for entry_id in file.ids:
                 with suppress(NotFound):
                     self._receiver.forget(entry_id)
-            self._report.removed.append(each)
+            self._report.removed.append(file)
 
     def mark(self, unread: Sequence[UnreadFile]) -> None:
         """Mark entries, and send all marks so far. What is fresh is not reported yet."""
-        for each in unread:
-            state = each.state(self._task.policy)
-            is_new = not each.known.has_state(state, each.reason)
+        for file in unread:
+            state = file.state(self._task.policy)
+            is_new = not file.known.has_state(state, file.reason)
             if is_new:
-                self._marks.add(each.ids, state, each.reason)
-            if not each.is_fresh:
+                self._marks.add(file.ids, state, file.reason)
+            if not file.is_fresh:
                 listed = self._report.stale if state == "stale" else self._report.withdrawn
-                listed.append(replace(each, is_new=is_new))
+                listed.append(replace(file, is_new=is_new))
         self._marks.send(self._receiver, self._task.target.namespace)
 
     def _take(self, plan: IngestPlan, *, is_second: bool) -> None:
@@ -197,7 +197,7 @@ class IngestPass:
             encoding=self._task.encoding,
             policy=self._task.policy,
         )
-        size = sum(each.found.size for each in plan.candidates)
+        size = sum(each.file.size for each in plan.candidates)
         self._progress.begin("ingesting", len(plan.candidates), size)
         try:
             delivery.run(plan.candidates)
@@ -262,10 +262,10 @@ def _plan(
         listed=lambda count: progress.scanning("listing known files", count),
     )
     seen: list[WalkItem] = []
-    for each in _seen(task, known, scopes):
+    for item in _seen(task, known, scopes):
         if stop.is_set():
             return None
-        seen.append(each)
+        seen.append(item)
         progress.scanning("looking at files", len(seen))
     if stop.is_set():
         return None

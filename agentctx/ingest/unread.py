@@ -80,7 +80,7 @@ class RecordedFolders:
     """The recorded inodes of each folder."""
 
 
-def recorded_folders(known: Iterable[KnownFile], found: Mapping[str, FoundFile]) -> RecordedFolders:
+def recorded_folders(known: Iterable[KnownFile], files: Mapping[str, FoundFile]) -> RecordedFolders:
     """Collect what was recorded when the known files were read."""
     devices: dict[int, set[int]] = {}
     folders: dict[str, set[int]] = {}
@@ -89,7 +89,7 @@ def recorded_folders(known: Iterable[KnownFile], found: Mapping[str, FoundFile])
             continue
         device, inode = file.first.folder
         folders.setdefault(file.source.rpartition("/")[0] or "/", set()).add(inode)
-        seen = found.get(file.source)
+        seen = files.get(file.source)
         if seen and seen.folder:
             devices.setdefault(device, set()).add(seen.folder[0])
     return RecordedFolders(devices, folders)

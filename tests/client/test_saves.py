@@ -50,11 +50,11 @@ def delivered(batch: Batch, poison: frozenset[bytes] = frozenset()) -> SaveOutco
     outcomes: SaveOutcomes = []
     while (call := delivery.next_call()) is not None:
         assert call.body is not None
-        sent = [slot for slot in batch if isinstance(slot, EncodedSave) and slot.body in call.body]
-        if any(slot.body in poison for slot in sent):
+        sent = [item for item in batch if isinstance(item, EncodedSave) and item.body in call.body]
+        if any(item.body in poison for item in sent):
             delivery.refused(InvalidInput("wrong type"))
         else:
-            delivery.answered([save_result(id=slot.body.decode()) for slot in sent])
+            delivery.answered([save_result(id=item.body.decode()) for item in sent])
         outcomes += delivery.settled()
     return outcomes + delivery.settled()
 
@@ -71,13 +71,13 @@ def test_every_request_is_in_one_batch_within_the_bounds(
 
     batches = batched(requests, most_entries, most_bytes)
 
-    slots = [slot for batch in batches for slot in batch]
-    assert [slot for slot in slots if isinstance(slot, EncodedSave)] == [
+    items = [item for batch in batches for item in batch]
+    assert [item for item in items if isinstance(item, EncodedSave)] == [
         encode_save(each) for each in requests if each.content != BAD
     ]
-    assert [isinstance(slot, InvalidInput) for slot in slots] == [content == BAD for content in contents]
+    assert [isinstance(item, InvalidInput) for item in items] == [content == BAD for content in contents]
     for batch in batches:
-        sizes = [len(slot.body) + 1 for slot in batch if isinstance(slot, EncodedSave)]
+        sizes = [len(item.body) + 1 for item in batch if isinstance(item, EncodedSave)]
         assert len(batch) <= most_entries
         assert sum(sizes) <= most_bytes or len(sizes) == 1
 
@@ -111,7 +111,7 @@ def test_outcomes_are_in_order_whatever_is_refused(
     requests = [request(BAD if n in unsendable else f"<{n}>") for n in range(count)]
     [batch] = batched(requests, 100, 10**6)
     poison = frozenset(
-        slot.body for n, slot in enumerate(batch) if n in refused and isinstance(slot, EncodedSave)
+        item.body for n, item in enumerate(batch) if n in refused and isinstance(item, EncodedSave)
     )
 
     outcomes = delivered(batch, poison)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.errors import TooLarge
-from agentctx.ingest.ignore import MAX_BYTES, IgnoreRules, Layer, parse_rules, rules_above
+from agentctx.ingest.ignore import MAX_BYTES, IgnoreLayer, IgnoreRules, parse_rules, rules_above
 from tests.amount import examples
 
 GIT = {
@@ -225,7 +225,7 @@ def test_any_glob_matches_any_path_as_git_does(globs: list[str], paths: set[str]
         asked = "".join(f"{path}\0" for path in paths)
         said = git(Path(folder), "check-ignore", "-z", "--no-index", "--stdin", stdin=asked)
     rules = parse_rules(os.fsencode(text).decode("latin-1"))
-    layer = Layer("/", rules, len(text), is_git_rule=True)
+    layer = IgnoreLayer("/", rules, len(text), is_git_rule=True)
     assert {path for path in paths if _is_ignored(IgnoreRules((layer,)), path)} == {*said.split("\0")} - {""}
 
 

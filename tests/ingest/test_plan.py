@@ -46,7 +46,7 @@ def test_only_possibly_changed_files_are_read(
     found: FoundFile, file: KnownFile | None, is_read: bool
 ) -> None:
     plan = make_plan([found], index(file) if file else {}, Labels())
-    assert [each.found for each in plan.candidates] == ([found] if is_read else [])
+    assert [each.file for each in plan.candidates] == ([found] if is_read else [])
     assert len(plan.unchanged) == (0 if is_read else 1)
     assert (plan.absent, plan.unread) == ([], [])
 

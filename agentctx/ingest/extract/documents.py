@@ -128,18 +128,14 @@ def extract_slides(data: bytes, limits: ExtractLimits) -> ExtractedText:
 
 
 def _slide_blocks(slide: Slide) -> Iterator[str]:
-    yield from _blocks(slide.element)
+    for shape in descend(slide.element, "sp", "tbl"):
+        text = _table(shape) if local_name(shape) == "tbl" else _shape_text(shape)
+        if text:
+            yield text
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         notes = frame.text.strip()
         if notes:
             yield f"Notes: {notes}"
-
-
-def _blocks(slide: Element) -> Iterator[str]:
-    for shape in descend(slide, "sp", "tbl"):
-        text = _table(shape) if local_name(shape) == "tbl" else _shape_text(shape)
-        if text:
-            yield text
 
 
 def _shape_text(shape: Element) -> str:
