@@ -25,7 +25,7 @@ def _run_for_agent(args: Sequence[str]) -> int:
     """Run the command of an agent without the command line's libraries, because it must start at once."""
     # A project's own `json.py`, on PYTHONPATH or in the working directory, must not replace Python's.
     library = os.__file__.removesuffix("/os.py")
-    sys.path.sort(key=lambda place: not place.startswith(library) or "-packages" in place)
+    sys.path.sort(key=lambda path: not path.startswith(library) or "-packages" in path)
     if args[0] == "mcp":
         from agentctx.agents.mcp.bridge import main as run
     else:

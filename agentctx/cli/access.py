@@ -94,24 +94,24 @@ def grant(
     if metrics == (namespace is not None):
         raise typer.BadParameter("name either a namespace or --metrics", param_hint="NAMESPACE")
     file = _file(config)
-    wanted = NamedGrant(
+    requested = NamedGrant(
         kind="gid" if group else "uid",
         name=user,
         namespace=namespace,
         rights="metrics" if metrics else "write" if write else "read",
     )
-    _check_exists(wanted)
+    _check_exists(requested)
     before = read_bounded(file).decode() if file.exists() else ""
-    after = with_grant(before, wanted)
+    after = with_grant(before, requested)
     settings = _checked(after)
     is_new = after != before
     if is_new and not dry_run:
         _replace(file, after)
-    report = GrantReport(str(file), wanted.kind, user, namespace, wanted.rights, is_new, dry_run)
+    report = GrantReport(str(file), requested.kind, user, namespace, requested.rights, is_new, dry_run)
     show(report, [grant_line(report)], as_json)
     if is_new and not dry_run:
         print_note(_RELOAD)
-    if (remark := _cannot_connect(wanted, settings)) is not None:
+    if (remark := _cannot_connect(requested, settings)) is not None:
         print_note(remark)
 
 
@@ -161,12 +161,12 @@ def _file(config: Path | None) -> Path:
     return SYSTEM_CONFIG if is_system else config_candidates()[0]
 
 
-def _check_exists(wanted: NamedGrant) -> None:
+def _check_exists(requested: NamedGrant) -> None:
     from agentctx.config.accounts import group_id, user_id
 
-    identify = user_id if wanted.kind == "uid" else group_id
+    identify = user_id if requested.kind == "uid" else group_id
     try:
-        identify(wanted.table[wanted.kind])
+        identify(requested.table[requested.kind])
     except ValueError as error:
         message = str(error)
         raise InvalidInput(
@@ -194,19 +194,19 @@ def _replace(file: Path, text: str) -> None:
         file.chmod(0o644)  # the service reads the file as its own user
 
 
-def _cannot_connect(wanted: NamedGrant, settings: Settings) -> str | None:
+def _cannot_connect(requested: NamedGrant, settings: Settings) -> str | None:
     """Return why the user cannot open the socket yet, as far as the config shows, or None."""
     name = settings.server.socket_group
-    if wanted.kind == "gid" or not name:
+    if requested.kind == "gid" or not name:
         return None
     try:
-        account = pwd.getpwnam(wanted.name)
+        account = pwd.getpwnam(requested.name)
         group = grp.getgrnam(name)
     except KeyError:
         return None
     if group.gr_gid in os.getgrouplist(account.pw_name, account.pw_gid):
         return None
-    return f"{wanted.name} cannot connect yet: sudo usermod --append --groups {name} {wanted.name}"
+    return f"{requested.name} cannot connect yet: sudo usermod --append --groups {name} {requested.name}"
 
 
 def _name_of(number: int | None, look_up: Callable[[int], Any]) -> str | None:
@@ -269,10 +269,10 @@ def _appended(text: str, grant: NamedGrant) -> str:
 
 
 def _covers(present: Any, grant: NamedGrant) -> bool:
-    wanted = grant.table
+    table = grant.table
     return (
         isinstance(present, dict)
-        and present.get(grant.kind) == wanted[grant.kind]
+        and present.get(grant.kind) == table[grant.kind]
         and present.get("rights") == grant.rights
         and (grant.namespace is None or grant.namespace in present.get("namespaces", []))
     )

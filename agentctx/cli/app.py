@@ -83,8 +83,8 @@ class RootGroup(SuggestingGroup):
                 formatter.write_dl([(name, first_sentences[name]) for name in names])
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         print_line(f"agentctx {build_name(__version__, own_commit())}")
         raise typer.Exit
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.elsewhere import entries_elsewhere, place_mark
+from agentctx.cli.elsewhere import entries_elsewhere, namespace_label
 from agentctx.cli.layout import GAP, one_line, printable, truncate_left, width
 from agentctx.cli.options import AsJson, AskedNamespaces, Budget, PositionOption, filter_options, with_options
 from agentctx.cli.output import line_width, show, table
@@ -129,8 +129,12 @@ def passage_lines(
     header, *lines = table(head, rest, None, right=figures)
     shown = [header]
     for line, passage in zip(lines, passages, strict=True):
-        marks = [*place_mark(passage.namespace, home), *(["stale"] if passage.stale else []), *passage.flags]
-        flags = f"[{', '.join(marks)}] " if marks else ""
+        labels = [
+            *namespace_label(passage.namespace, home),
+            *(["stale"] if passage.stale else []),
+            *passage.flags,
+        ]
+        flags = f"[{', '.join(labels)}] " if labels else ""
         text = flags + passage.content
         parts = [*printable(text).splitlines(), ""] if full else [one_line(text, room)]
         if passage.headings:

@@ -67,14 +67,14 @@ def _offline(target: Path | None, config: Path | None, data_dir: Path | None) ->
 
     settings = load_settings(config, {"data_dir": data_dir})
     require_file(settings)
-    places = DaemonPaths.of(settings)
-    if not places.database.is_file():
+    paths = DaemonPaths.of(settings)
+    if not paths.database.is_file():
         raise NotFound(
-            f"Database {places.database} does not exist.",
+            f"Database {paths.database} does not exist.",
             hint="Give its folder with --data-dir, or its daemon's socket with --socket.",
         )
-    with acquire_lock(data_lock_path(places.data_dir)):
-        return _written(settings, places.database, target)
+    with acquire_lock(data_lock_path(paths.data_dir)):
+        return _written(settings, paths.database, target)
 
 
 def _written(settings: Settings, database: Path, target: Path | None) -> BackupReply:

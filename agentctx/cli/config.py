@@ -123,7 +123,7 @@ def init(
     show(InitReport(str(target)), [f"wrote  {target}"], as_json)
 
 
-def _problems_outside(settings: Settings | None, place: str) -> list[Problem]:
+def _problems_outside(settings: Settings | None, source: str) -> list[Problem]:
     """Return the problems of what the settings name: the file of redaction rules, and the socket's group."""
     from agentctx.config.problems import Problem
     from agentctx.daemon.host.listen import group_problem
@@ -135,9 +135,9 @@ def _problems_outside(settings: Settings | None, place: str) -> list[Problem]:
         return problems
     if settings.storage.url and settings.backup.interval_h:
         hint = "Remove it, and use the server's tools, such as pg_dump."
-        problems.append(Problem(place, "backup.interval_h", "the daemon backs up files, not servers", hint))
+        problems.append(Problem(source, "backup.interval_h", "the daemon backs up files, not servers", hint))
     if unknown := group_problem(settings.server.socket_group):
-        problems.append(Problem(place, "server.socket_group", unknown.message, unknown.hint))
+        problems.append(Problem(source, "server.socket_group", unknown.message, unknown.hint))
     try:
         create_redactor(settings.redaction)
     except ConfigInvalid as error:
@@ -151,8 +151,8 @@ def _problems_of_network(settings: Settings | None) -> list[Problem]:
     from agentctx.config.problems import Problem
     from agentctx.doctor.running import network_problems
 
-    found = {} if settings is None else network_problems(settings)
-    return [Problem("environment", key, error.message, error.hint) for key, error in found.items()]
+    stopped = {} if settings is None else network_problems(settings)
+    return [Problem("environment", key, error.message, error.hint) for key, error in stopped.items()]
 
 
 def setting_lines(settings: list[EffectiveSetting], limit: int | None) -> list[str]:
@@ -185,9 +185,9 @@ def _resolved(setting: EffectiveSetting) -> EffectiveSetting:
     """Fill in the default of a path setting that has no value."""
     from agentctx.config.paths import default_data_dir, default_socket
 
-    places = {"data_dir": default_data_dir, "socket": default_socket}
-    if setting.value is None and setting.key in places:
-        return replace(setting, value=str(places[setting.key]()))
+    defaults = {"data_dir": default_data_dir, "socket": default_socket}
+    if setting.value is None and setting.key in defaults:
+        return replace(setting, value=str(defaults[setting.key]()))
     return setting
 
 

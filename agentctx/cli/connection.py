@@ -62,18 +62,18 @@ def entry_id_of(client: Client, name: str, *namespaces: str | None) -> str:
         with_name = partial(client.list, key=name, limit=_MAX_NAMED, content=False)
         return [entry for each in namespaces for entry in with_name(namespace=each).entries]
 
-    asked, found = ask(client, [each for each in namespaces if each], with_key)
-    if not found:
+    asked, matches = ask(client, [each for each in namespaces if each], with_key)
+    if not matches:
         hint = entries_elsewhere(client, asked)
         raise NotFound(
             f"No entry of {_named(asked)} has the key {name!r}.",
             hint=f"{hint[:1].upper()}{hint[1:]}." if hint else "`agentctx list` shows keys and ids.",
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise InvalidInput(
-            f"{len(found)} entries of {_named(asked)} have the key {name!r}.", hint=_choice(found)
+            f"{len(matches)} entries of {_named(asked)} have the key {name!r}.", hint=_choice(matches)
         )
-    return found[0].id
+    return matches[0].id
 
 
 def _named(namespaces: list[str]) -> str:
@@ -81,10 +81,10 @@ def _named(namespaces: list[str]) -> str:
     return f"the namespaces {', '.join(most)} and {last}" if most else f"the namespace {last}"
 
 
-def _choice(found: list[EntryView]) -> str:
+def _choice(matches: list[EntryView]) -> str:
     """Return what tells the entries apart: their namespaces if these differ, else their ids."""
-    places = dict.fromkeys(each.namespace for each in found)
-    if len(places) == len(found):
-        return f"Name one namespace: {' or '.join(f'--namespace {quoted(each)}' for each in places)}."
-    described = (f"{each.id} ({each.collection} in {readable(each.namespace)})" for each in found)
+    namespaces = dict.fromkeys(each.namespace for each in matches)
+    if len(namespaces) == len(matches):
+        return f"Name one namespace: {' or '.join(f'--namespace {quoted(each)}' for each in namespaces)}."
+    described = (f"{each.id} ({each.collection} in {readable(each.namespace)})" for each in matches)
     return f"Use the id of one: {', '.join(described)}."

@@ -54,7 +54,7 @@ def require_consent_to_cost(refusal: InvalidInput, *, can_ask: bool) -> None:
     if not can_ask:
         raise refusal
     with handling({signal.SIGINT: signal.default_int_handler}):  # the first one ends the prompt
-        is_wanted = typer.confirm("Go on?", err=True)
-    if not is_wanted:
+        agreed = typer.confirm("Go on?", err=True)
+    if not agreed:
         print_note("nothing was sent")
         raise typer.Exit(EXIT_DECLINED)

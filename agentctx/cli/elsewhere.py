@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
 
 _MOST_NAMED: Final = 2
-_MARK_COLUMNS: Final = 32
+_LABEL_COLUMNS: Final = 32
 _SIMILAR: Final = 0.75
 
 
@@ -51,11 +51,11 @@ def describe_elsewhere(asked: Sequence[str], counts: Mapping[str, int]) -> str:
     return f"{listed([f'{number} {verb} {where}', *more], most=_MOST_NAMED)}: {shown}"
 
 
-def place_mark(namespace: str, home: str | None) -> list[str]:
+def namespace_label(namespace: str, home: str | None) -> list[str]:
     """Return `in NAMESPACE`, to mark an entry that is not in `home`. Without a home, nothing is marked."""
     if home is None or namespace == home:
         return []
-    return [f"in {truncate_left(readable(namespace), _MARK_COLUMNS)}"]
+    return [f"in {truncate_left(readable(namespace), _LABEL_COLUMNS)}"]
 
 
 def quoted(namespace: str) -> str:
@@ -66,5 +66,5 @@ def quoted(namespace: str) -> str:
 
 def _closest(asked: str, others: Sequence[str]) -> str | None:
     names = {readable(each): each for each in others}
-    found = get_close_matches(readable(asked), names, n=1, cutoff=_SIMILAR)
-    return names[found[0]] if found else None
+    closest = get_close_matches(readable(asked), names, n=1, cutoff=_SIMILAR)
+    return names[closest[0]] if closest else None

@@ -14,7 +14,7 @@ import typer
 
 from agentctx.cli.connection import connect, entry_id_of
 from agentctx.cli.consent import require_consent
-from agentctx.cli.elsewhere import entries_elsewhere, place_mark
+from agentctx.cli.elsewhere import entries_elsewhere, namespace_label
 from agentctx.cli.layout import columns, file_size, one_line, printable, width
 from agentctx.cli.options import (
     AsJson,
@@ -55,8 +55,8 @@ def get(
 ) -> None:
     """Show an entry in full."""
     with connect(ctx) as client:
-        found = client.get(entry_id_of(client, entry, namespace), version)
-    show(found, [describe(found)], as_json)
+        shown = client.get(entry_id_of(client, entry, namespace), version)
+    show(shown, [describe(shown)], as_json)
 
 
 @with_options(filter_options)
@@ -136,7 +136,7 @@ def forget(
         with connect(ctx) as client:
             rewritten = client.rewrite()
         line = "rewritten  nothing deleted is left in the database's files"
-        show(rewritten, [line], as_json, *_remaining_copies(rewritten.remains))
+        show(rewritten, [line], as_json, *_notes_on_remains(rewritten.remains))
         return
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
@@ -178,9 +178,9 @@ def _report_forgotten(reply: ForgetReply) -> None:
 
 
 def _rehearse(client: Client, entry_id: str, *, as_json: bool) -> None:
-    found = client.get(entry_id)
-    name = f"  {name_of(found)}" if found.key else ""
-    show(found, [f"would be forgotten  {found.id}{name}  versions 1 to {found.version}"], as_json)
+    shown = client.get(entry_id)
+    name = f"  {name_of(shown)}" if shown.key else ""
+    show(shown, [f"would be forgotten  {shown.id}{name}  versions 1 to {shown.version}"], as_json)
 
 
 def _notes_on_copies(reply: ForgetReply) -> list[str]:
@@ -200,10 +200,10 @@ def _notes_elsewhere(reply: ForgetReply | ForgetAllReply) -> list[str]:
         remarks.append(
             f"backups may contain it {until}: {reply.backups}, the oldest of {reply.backups_oldest}"
         )
-    return remarks + _remaining_copies(reply.remains)
+    return remarks + _notes_on_remains(reply.remains)
 
 
-def _remaining_copies(remains: Sequence[str]) -> list[str]:
+def _notes_on_remains(remains: Sequence[str]) -> list[str]:
     return [f"deleted data may remain in {place}" for place in remains]
 
 
@@ -273,7 +273,7 @@ def page_lines(page: EntryPage, limit: int | None, *, home: str | None = None) -
         heads = [("UPDATED", "COLLECTION", "KEY OR ID"), *map(_short_head, page.entries)]
     header, *lines = table(heads[0], heads[1:], None)
     room = None if limit is None else limit - len(_INDENT)
-    contents = [_INDENT + one_line(_marks(each, home) + each.content, room) for each in page.entries]
+    contents = [_INDENT + one_line(_labels(each, home) + each.content, room) for each in page.entries]
     pairs = [line for pair in zip(lines, contents, strict=True) for line in pair]
     return [header, *pairs]
 
@@ -303,13 +303,13 @@ def _file_state_of(entry: EntryView) -> str | None:
     return f"{state.state} since {state.since}{until}: {state.reason}"
 
 
-def _marks(entry: EntryView, home: str | None) -> str:
+def _labels(entry: EntryView, home: str | None) -> str:
     """Return namespace, quarantine and flags of the entry in brackets, as a prefix of its text."""
-    marks = place_mark(entry.namespace, home)
-    marks += [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
-    marks += [entry.file_state.state] if entry.file_state else []
-    marks += entry.flags
-    return f"[{', '.join(marks)}] " if marks else ""
+    labels = namespace_label(entry.namespace, home)
+    labels += [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
+    labels += [entry.file_state.state] if entry.file_state else []
+    labels += entry.flags
+    return f"[{', '.join(labels)}] " if labels else ""
 
 
 def name_of(entry: EntryView) -> str:

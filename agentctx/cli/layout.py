@@ -69,8 +69,8 @@ def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
     ]
 
 
-def _padded(cell: str, wanted: int, right: bool) -> str:
-    padding = " " * (wanted - width(cell))
+def _padded(cell: str, columns: int, right: bool) -> str:
+    padding = " " * (columns - width(cell))
     return padding + cell if right else cell + padding
 
 

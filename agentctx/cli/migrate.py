@@ -70,14 +70,14 @@ def migrate(
         report = update_server_schema(settings, dry_run=dry_run)
         show(report, [report_line(report)], as_json)
         return
-    places = DaemonPaths.of(settings)
-    if not places.database.is_file():
+    paths = DaemonPaths.of(settings)
+    if not paths.database.is_file():
         raise NotFound(
-            f"Database {places.database} does not exist.",
+            f"Database {paths.database} does not exist.",
             hint="Give its folder with --data-dir; a daemon creates a new one when it starts.",
         )
     report = (
-        pending_migrations(places.database) if dry_run else apply_migrations(places.data_dir, places.database)
+        pending_migrations(paths.database) if dry_run else apply_migrations(paths.data_dir, paths.database)
     )
     show(report, [report_line(report)], as_json)
 

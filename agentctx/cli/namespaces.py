@@ -15,15 +15,15 @@ from agentctx.wire import NamespaceList
 def namespaces(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the namespaces that have entries, with how many, the largest first."""
     with connect(ctx) as client:
-        found = client.namespaces()
-    nothing = None if found.namespaces else "nothing is saved yet; `agentctx save --help` shows how to save"
-    more = f"and {found.more:,} smaller ones" if found.more else None
-    show(found, namespace_lines(found), as_json, nothing, more)
+        reply = client.namespaces()
+    nothing = None if reply.namespaces else "nothing is saved yet; `agentctx save --help` shows how to save"
+    more = f"and {reply.more:,} smaller ones" if reply.more else None
+    show(reply, namespace_lines(reply), as_json, nothing, more)
 
 
-def namespace_lines(found: NamespaceList) -> list[str]:
+def namespace_lines(reply: NamespaceList) -> list[str]:
     """Return one line for each namespace: the number of entries, and the name, whole."""
-    if not found.namespaces:
+    if not reply.namespaces:
         return []
-    rows = [(f"{each.entries:,}", one_line(readable(each.namespace), None)) for each in found.namespaces]
+    rows = [(f"{each.entries:,}", one_line(readable(each.namespace), None)) for each in reply.namespaces]
     return table(("ENTRIES", "NAMESPACE"), rows, None, right={0})

@@ -88,10 +88,10 @@ def cost_line(cost: ReembedCost) -> str:
 
 
 def _action(chosen: dict[ReembedAction, bool], *, status: bool) -> ReembedAction | None:
-    wanted = [action for action, is_chosen in chosen.items() if is_chosen]
-    if len(wanted) + status > 1:
+    actions = [action for action, is_chosen in chosen.items() if is_chosen]
+    if len(actions) + status > 1:
         raise InvalidInput("Use only one of --status, --switch, --rollback and --retire.")
-    return wanted[0] if wanted else None
+    return actions[0] if actions else None
 
 
 def _follow(client: Client, reply: ReembedReply, *, is_approved: bool) -> ReembedReply:

@@ -80,12 +80,12 @@ def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run
 
     settings = load_settings(config, {"data_dir": data_dir})
     require_file(settings)
-    places = DaemonPaths.of(settings)
-    restore = partial(offline_storage().restore, file, places.database, now=wall_clock())
+    paths = DaemonPaths.of(settings)
+    restore = partial(offline_storage().restore, file, paths.database, now=wall_clock())
     if dry_run:
         return _report(restore(dry_run=True), dry_run=True)
     try:
-        with acquire_lock(data_lock_path(places.data_dir)):
+        with acquire_lock(data_lock_path(paths.data_dir)):
             return _report(restore(), dry_run=False)
     except AlreadyRunning as error:
         raise AlreadyRunning(error.message, hint="Stop it, restore, and start it again.") from None

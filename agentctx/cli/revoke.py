@@ -82,23 +82,23 @@ def revoke(
         raise typer.BadParameter(
             "this would revoke everything: give an agent, a session or another criterion"
         )
-    planned: RevokeOptions = {**options, "forget": forget, "dry_run": True}
-    wanted: RevokeOptions = {**planned, "dry_run": False}
+    trial: RevokeOptions = {**options, "forget": forget, "dry_run": True}
+    request: RevokeOptions = {**trial, "dry_run": False}
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         if dry_run or not yes:
-            reply = client.revoke(**planned)
+            reply = client.revoke(**trial)
         if not (dry_run or yes):
             require_consent(_question(reply), yes=False)
         if not dry_run:
-            reply = client.revoke(**wanted)
+            reply = client.revoke(**request)
     can_undo = reply.revocation is not None and not reply.forget
     hint = f"agentctx revoke --undo {reply.revocation} undoes it" if can_undo else None
     show(reply, [outcome(reply)], as_json, hint)
 
 
-def _question(planned: RevokeReply) -> str:
-    verb = "Erase permanently" if planned.forget else "Revoke"
-    return f"{verb} {planned.entries:,} entries of the source and {planned.derived:,} derived from them?"
+def _question(trial: RevokeReply) -> str:
+    verb = "Erase permanently" if trial.forget else "Revoke"
+    return f"{verb} {trial.entries:,} entries of the source and {trial.derived:,} derived from them?"
 
 
 def release(

@@ -87,10 +87,10 @@ def merged(pages: Sequence[EntryPage], limit: int | None) -> EntryPage:
     if len(pages) == 1:
         return pages[0]
     reached = max((page.next for page in pages if page.next), default="")
-    found = sorted(
+    entries = sorted(
         (each for page in pages for each in page.entries if each.id >= reached),
         key=lambda each: each.id,
         reverse=True,
     )
-    shown = found[:limit]
-    return EntryPage(entries=shown, next=shown[-1].id if len(shown) < len(found) else reached or None)
+    shown = entries[:limit]
+    return EntryPage(entries=shown, next=shown[-1].id if len(shown) < len(entries) else reached or None)

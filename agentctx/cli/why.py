@@ -114,8 +114,8 @@ def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
     session = f"session {view.session}" if view.session else ""
     conversation = f"conversation {view.conversation}" if view.conversation else ""
     scope = [*map(readable, view.namespaces), session, conversation, view.agent or "", uid]
-    fates = ", ".join(f"{count} {fate}" for fate, count in view.fates.items())
-    found = f"{counted(sum(view.fates.values()), 'passage')}: {fates}" if fates else "no passages"
+    counts = ", ".join(f"{count} {fate}" for fate, count in view.fates.items())
+    fates = f"{counted(sum(view.fates.values()), 'passage')}: {counts}" if counts else "no passages"
     gate = "none" if view.gate is None else f"relevance {view.gate:.2f} for the best passage"
     return [
         ("injection", view.id),
@@ -123,7 +123,7 @@ def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
         ("position", view.position),
         ("asked by", ", ".join(filter(None, scope))),
         ("question", view.question or f"{view.question_hash} (fingerprint)"),
-        ("found", found),
+        ("found", fates),
         ("gate", gate),
         ("tokens", f"{view.tokens} of {view.budget_tokens}"),
         ("took", f"{view.milliseconds:.1f} ms"),
@@ -190,9 +190,9 @@ def explanation_lines(reply: ExplainReply) -> list[str]:
     words = None if reply.words_matched is None else f"{reply.words_matched} of {reply.words_wanted}"
     facts = [
         (reply.verdict, one_line(reply.message, None)),
-        ("by keyword", _place(reply.word_rank)),
-        ("by meaning", _place(reply.distance_rank)),
-        ("together", _place(reply.fused_rank)),
+        ("by keyword", _rank(reply.word_rank)),
+        ("by meaning", _rank(reply.distance_rank)),
+        ("together", _rank(reply.fused_rank)),
         ("words", words),
         ("distance", _figure(best.distance if best else None)),
         ("relevance", _figure(best.relevance if best else None)),
@@ -201,7 +201,7 @@ def explanation_lines(reply: ExplainReply) -> list[str]:
     return columns([(name, value) for name, value in facts if value])
 
 
-def _place(rank: int | None) -> str | None:
+def _rank(rank: int | None) -> str | None:
     return None if rank is None else f"#{rank}"
 
 

@@ -212,8 +212,8 @@ def _credentials(folder: Path) -> SourceResult:
             secrets_nested_delimiter=NESTING,
         )()
     except (SettingsError, OSError, UnicodeDecodeError) as error:
-        place = f"credentials in {folder}"
-        return [], [Problem(place, "", f"cannot be read: {error}", "Check LoadCredential in the unit.")]
+        source = f"credentials in {folder}"
+        return [], [Problem(source, "", f"cannot be read: {error}", "Check LoadCredential in the unit.")]
     sourced = table_values(values, Origin("credential"))
     return [SourcedValue(each.path, each.value, _credential(each.path)) for each in sourced], []
 

@@ -83,9 +83,9 @@ def proxy_of(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     proxies = getproxies_environment()
     host = _host(url)
-    place = f"{host}:{parts.port}" if parts.port else host
+    netloc = f"{host}:{parts.port}" if parts.port else host
     proxies["no"] = proxies.get("no", "").replace("*.", ".")
-    if proxy_bypass_environment(place, proxies) or _is_in_network(host, proxies["no"]):
+    if proxy_bypass_environment(netloc, proxies) or _is_in_network(host, proxies["no"]):
         return "", ""
     for scheme in (parts.scheme, "all"):
         if address := proxies.get(scheme, "").strip():

@@ -64,10 +64,12 @@ def problem_from_error(error: Any, values: Sequence[SourcedValue], file: Path | 
     if error["type"] == "extra_forbidden":
         message = "unknown setting"
     origin = origin_of(path, values)
-    return Problem(_place(origin, path, file, text), ".".join(path), message, _advice(path, error["type"]))
+    return Problem(
+        _source_of(origin, path, file, text), ".".join(path), message, _advice(path, error["type"])
+    )
 
 
-def _place(origin: Origin, path: KeyPath, file: Path | None, text: str) -> str:
+def _source_of(origin: Origin, path: KeyPath, file: Path | None, text: str) -> str:
     if origin.kind != "file":
         return str(origin)
     line = line_of(text, path)

@@ -70,29 +70,29 @@ def own_namespace() -> str:
 
 def namespace_of(url: str | None, common_dir: str) -> str:
     """Return the namespace of a repository: `git:HOST/PATH` of its remote, or `dir:PATH` of the folder."""
-    place = _address(url) if url else None
-    if place:
-        return namespace_from("git", place)
+    address = _address(url) if url else None
+    if address:
+        return namespace_from("git", address)
     return namespace_from("dir", common_dir.removesuffix(".git").removesuffix("/"))
 
 
 def remote_url(config: str) -> str | None:
     """Return the address of `origin`, or of the first remote, from the text of a repository's config."""
-    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
     remote = None
     for line in config.split("\n"):
         if line.lstrip().startswith("["):
             section = re.match(_SECTION, line)
             remote = section["name"] if section else None
         elif remote is not None and (match := re.match(_URL, line)):
-            found.setdefault(remote, _value(match["url"]))
-    return found.get("origin") or next(iter(found.values()), None)
+            urls.setdefault(remote, _value(match["url"]))
+    return urls.get("origin") or next(iter(urls.values()), None)
 
 
 def _value(text: str) -> str:
     """Return a value of git's config, without its quotes, escapes and comment."""
-    found = re.match(_VALUE, text.strip())
-    value = found[0].rstrip() if found else ""
+    match = re.match(_VALUE, text.strip())
+    value = match[0].rstrip() if match else ""
     return re.sub(r'"|\\(.)', lambda part: _ESCAPED.get(part[1], part[1]) if part[1] else "", value)
 
 
@@ -128,8 +128,8 @@ def _repository_at(url: str, common: str) -> str | None:
     if _address(url):
         return None
     path = _percent_decoded(url.removeprefix("file://")) if url.startswith("file://") else url
-    place = join(dirname(common), path.rstrip("/"))
-    for each in (join(place, ".git"), place, f"{place}.git"):
+    repository = join(dirname(common), path.rstrip("/"))
+    for each in (join(repository, ".git"), repository, f"{repository}.git"):
         if isfile(join(each, "HEAD")):
             return realpath(each)
     return None

@@ -35,8 +35,8 @@ def project_namespace(folder: Path) -> str | None:
     return None
 
 
-def parse_namespace(text: str, place: str) -> str:
-    """Return the namespace in the text of an `.agentctx.toml`; `place` names the file in errors.
+def parse_namespace(text: str, file: str) -> str:
+    """Return the namespace in the text of an `.agentctx.toml`; `file` names the file in errors.
 
     Raises:
         ConfigInvalid: the text is not TOML, or contains anything but a valid namespace.
@@ -44,13 +44,13 @@ def parse_namespace(text: str, place: str) -> str:
     try:
         settings = tomllib.loads(text)
     except ValueError as error:
-        raise ConfigInvalid(f"{place} is not valid TOML: {error}.", hint=_HINT) from None
+        raise ConfigInvalid(f"{file} is not valid TOML: {error}.", hint=_HINT) from None
     if set(settings) != {"namespace"}:
-        raise ConfigInvalid(f"{place} may contain only a namespace.", hint=_HINT)
+        raise ConfigInvalid(f"{file} may contain only a namespace.", hint=_HINT)
     named = settings["namespace"]
     namespace = namespace_given(named) if isinstance(named, str) else None
     if namespace is None:
-        raise ConfigInvalid(f"{place} has an invalid namespace.", hint=NAMESPACE_RULE)
+        raise ConfigInvalid(f"{file} has an invalid namespace.", hint=NAMESPACE_RULE)
     return namespace
 
 

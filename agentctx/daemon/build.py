@@ -112,7 +112,7 @@ class Core(Services):
 @asynccontextmanager
 async def open_core(
     settings: Settings,
-    places: DaemonPaths,
+    paths: DaemonPaths,
     *,
     not_ready: Callable[[], str | None],
     provider: EmbeddingProvider | None = None,
@@ -131,14 +131,14 @@ async def open_core(
     redactor = create_redactor(settings.redaction)
     async with (
         open_models(
-            settings.embedding, places.data_dir, clock, provider=provider, next_provider=next_provider
+            settings.embedding, paths.data_dir, clock, provider=provider, next_provider=next_provider
         ) as models,
         open_telemetry(settings.telemetry, models[0].provider if models else None) as (telemetry, recorder),
         _open_reranker(settings.rerank) as reranker,
     ):
         storage = await open_storage(
             settings,
-            places.database,
+            paths.database,
             clock=clock,
             telemetry=telemetry,
             reserve_bytes=settings.storage.reserve_mb * MEBIBYTE,
@@ -156,7 +156,7 @@ async def open_core(
                 jobs_are_due=lanes.recheck_table if lanes else lambda: None,
             )
             calibrator = Calibrator(
-                list(lanes or ()), places.data_dir, may_embed=kept.calibrate, telemetry=telemetry
+                list(lanes or ()), paths.data_dir, may_embed=kept.calibrate, telemetry=telemetry
             )
             stores = EntryStore(
                 storage,
@@ -176,7 +176,7 @@ async def open_core(
             questions = Questions(storage, stores, rag, receipts, redactor, current)
             reembed = ModelChange(storage, lanes)
             yield Core(
-                data_dir=places.data_dir,
+                data_dir=paths.data_dir,
                 settings=current,
                 storage=storage,
                 lanes=lanes,
@@ -202,19 +202,19 @@ async def open_core(
                     refusals=refusals,
                     recorder=recorder,
                     settings=settings,
-                    data_dir=places.data_dir,
-                    socket=places.socket,
+                    data_dir=paths.data_dir,
+                    socket=paths.socket,
                     not_serving=not_ready,
                 ),
                 reembed=reembed,
                 examiner=Examiner(
-                    storage, places.database, lanes, calibrator, refusals, recorder, current, expect_memory
+                    storage, paths.database, lanes, calibrator, refusals, recorder, current, expect_memory
                 ),
-                forgetting=ForgetService(storage, stores, settings.backup, places.data_dir),
-                backups=Backups(storage, settings, places.data_dir),
+                forgetting=ForgetService(storage, stores, settings.backup, paths.data_dir),
+                backups=Backups(storage, settings, paths.data_dir),
                 audit_reader=AuditReader(storage.audit, audit),
                 revocations=Revocations(storage.trust, release_worker, redactor, storage.clock),
-                metrics=Metrics(storage, lanes, self_check, receipts, recorder, settings, places.database),
+                metrics=Metrics(storage, lanes, self_check, receipts, recorder, settings, paths.database),
             )
         finally:
             await storage.close()

@@ -47,18 +47,18 @@ class FileWatcher:
             await self._files.keep_reserve()
             await sleep(CHECK_INTERVAL_S)
             await self._files.look()
-            place = self._files.moved_to
-            if place != self._noted:
-                await asyncio.to_thread(self._write, place)
-                self._noted = place
+            moved_to = self._files.moved_to
+            if moved_to != self._noted:
+                await asyncio.to_thread(self._write, moved_to)
+                self._noted = moved_to
 
-    def _write(self, place: Path | None) -> None:
+    def _write(self, moved_to: Path | None) -> None:
         """Write the note; without it, a start after a kill would take a moved folder for an unused one."""
         try:
             self._note.unlink(missing_ok=True)
-            if place is not None:
+            if moved_to is not None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
                 with os.fdopen(os.open(self._note, flags, 0o600), "w", errors="surrogateescape") as file:
-                    file.write(f"{place}\n")
+                    file.write(f"{moved_to}\n")
         except OSError as error:
             log.warning("move_not_noted", path=str(self._note), reason=error.strerror)

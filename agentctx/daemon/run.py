@@ -134,30 +134,30 @@ async def run(
         ExceptionGroup: a background task died.
     """
     systemd = systemd or Systemd()
-    places = DaemonPaths.of(settings)
+    paths = DaemonPaths.of(settings)
     if systemd.listening:
-        places = replace(places, socket=socket_path(systemd.listening))
+        paths = replace(paths, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
         is_file = server_of(settings) is None
-        if is_file and not await asyncio.to_thread(places.data_dir.exists):
+        if is_file and not await asyncio.to_thread(paths.data_dir.exists):
             # Check first: the lock would create a folder in place of one that was moved away and may return.
-            await asyncio.to_thread(expect_database, places.database)
-        refuse_folder_of_others(places.data_dir)
-        stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
+            await asyncio.to_thread(expect_database, paths.database)
+        refuse_folder_of_others(paths.data_dir)
+        stack.enter_context(acquire_lock(data_lock_path(paths.data_dir)))
         record = stack.enter_context(
-            recorded_start(places.data_dir, places.socket, is_activated=systemd.listening is not None)
+            recorded_start(paths.data_dir, paths.socket, is_activated=systemd.listening is not None)
         )
-        make_private(places.data_dir, places.data_dir / FOLDER_NAME)
+        make_private(paths.data_dir, paths.data_dir / FOLDER_NAME)
         if not systemd.listening:
-            stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
+            stack.enter_context(acquire_lock(socket_lock_path(paths.socket)))
         state = _State()
         if is_file:
-            await asyncio.to_thread(expect_database, places.database)
-        core = await stack.enter_async_context(open_core(settings, places, not_ready=state.not_ready))
+            await asyncio.to_thread(expect_database, paths.database)
+        core = await stack.enter_async_context(open_core(settings, paths, not_ready=state.not_ready))
         socket_file = (
             ActivatedSocket(systemd.listening)
             if systemd.listening
-            else SocketWatcher(places.socket, settings.server)
+            else SocketWatcher(paths.socket, settings.server)
         )
         listening = socket_file.bind()
         await core.audit.note_settings("start", settings, core.storage.secret)
@@ -165,7 +165,7 @@ async def run(
         access = AccessControl(settings.access)
         guard = core.guard(access)
         has_port = settings.proxy.tcp_port != 0
-        token = read_token(settings.proxy.token_path(places.data_dir)) if has_port else ""
+        token = read_token(settings.proxy.token_path(paths.data_dir)) if has_port else ""
         runs = Runs(settings.proxy.tcp_port, key=token.encode() + await core.storage.secret())
         proxy = await stack.enter_async_context(
             open_proxy(

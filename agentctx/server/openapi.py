@@ -67,14 +67,14 @@ def _described(route: StrictRoute) -> APIRoute:
 
 
 def _signature_of(route: StrictRoute) -> Callable[..., None]:
-    """Return a function with the route's parameters and reply, marked for FastAPI."""
+    """Return a function with the route's parameters and reply, annotated for FastAPI."""
 
     def described() -> None: ...
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     described.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
-            inspect.Parameter(each.name, keyword, default=each.default, annotation=_marked(each))
+            inspect.Parameter(each.name, keyword, default=each.default, annotation=_annotated(each))
             for each in route.parameters
         ],
         return_annotation=get_type_hints(route.endpoint)["return"],
@@ -82,35 +82,35 @@ def _signature_of(route: StrictRoute) -> Callable[..., None]:
     return described
 
 
-def _marked(parameter: Parameter) -> Any:
+def _annotated(parameter: Parameter) -> Any:
     from fastapi import Body, Header, Path, Query
 
-    texts = (getattr(mark, "description", None) for mark in get_args(parameter.hint)[1:])
-    marks = {"path": Path, "query": Query, "header": Header, "body": Body}
-    mark = marks[parameter.place](alias=parameter.alias, description=next(filter(None, texts), None))
-    return Annotated[parameter.hint, mark]
+    texts = (getattr(marker, "description", None) for marker in get_args(parameter.hint)[1:])
+    markers = {"path": Path, "query": Query, "header": Header, "body": Body}
+    marker = markers[parameter.location](alias=parameter.alias, description=next(filter(None, texts), None))
+    return Annotated[parameter.hint, marker]
 
 
 @cache
 def field_docs() -> dict[tuple[str, str], str]:
     """Return the docstring of each documented field, by class and field; inherited fields included."""
-    found: dict[tuple[str, str], str] = {}
+    docs: dict[tuple[str, str], str] = {}
     for module in (import_module(f"{wire.__name__}.{name}") for name in wire.MODULES):
         for definition in ast.parse(inspect.getsource(module)).body:
             if isinstance(definition, ast.ClassDef):
-                found.update(_docs_of(definition, module))
-    return found
+                docs.update(_docs_of(definition, module))
+    return docs
 
 
 def _docs_of(definition: ast.ClassDef, module: ModuleType) -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
+    docs: dict[tuple[str, str], str] = {}
     for statement, following in zip(definition.body, definition.body[1:], strict=False):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             text = _text_of(following)
             if text:
-                found[definition.name, statement.target.id] = text
+                docs[definition.name, statement.target.id] = text
     heirs = [name for name, kind in vars(module).items() if _inherits(kind, getattr(module, definition.name))]
-    return {**found, **{(heir, field): text for heir in heirs for (_, field), text in found.items()}}
+    return {**docs, **{(heir, field): text for heir in heirs for (_, field), text in docs.items()}}
 
 
 def _inherits(kind: object, parent: type) -> bool:

@@ -17,7 +17,7 @@ from agentctx.server.problems import describe_validation_errors
 from agentctx.service.base import Peer, Readable
 from agentctx.storage.injections import Visible
 
-Place: TypeAlias = Literal["path", "query", "header", "body"]
+ParameterLocation: TypeAlias = Literal["path", "query", "header", "body"]
 IN_BODY: Final = "body"
 """Marks a parameter that is the body although its type is not a dataclass."""
 _PASSED: Final = (Request, Response, Peer, Readable, Visible)
@@ -36,7 +36,7 @@ class Parameter:
     """A parameter of a handler. `alias` is its name in the request; the default is that of `inspect`."""
 
     name: str
-    place: Place
+    location: ParameterLocation
     alias: str
     hint: Any
     default: Any
@@ -52,9 +52,9 @@ class Parameter:
 
     def value_in(self, request: Request) -> Any:
         """Return the raw value, or None if it is absent."""
-        if self.place == "path":
+        if self.location == "path":
             return request.path_params[self.alias]
-        if self.place == "header":
+        if self.location == "header":
             return request.headers.get(self.alias)
         query = request.query_params
         return (query.getlist(self.alias) or None) if self.is_repeatable else query.get(self.alias)
@@ -80,9 +80,9 @@ def read_values(request: Request, parameters: list[Parameter]) -> dict[str, Any]
         try:
             values[parameter.name] = parameter.adapter.validate_python(raw)
         except ValidationError as error:
-            place = (parameter.place, parameter.alias)
+            path = (parameter.location, parameter.alias)
             details = error.errors(include_url=False, include_input=False)
-            problems += [{**detail, "loc": (*place, *detail["loc"])} for detail in details]
+            problems += [{**detail, "loc": (*path, *detail["loc"])} for detail in details]
     if problems:
         raise InvalidInput(describe_validation_errors(problems))
     return values
@@ -93,16 +93,16 @@ def _parameters(handler: Callable[..., Any], path_names: Mapping[str, object]) -
     for name, parameter in inspect.signature(handler).parameters.items():
         hint = hints.get(name, Request)  # `self` has none
         if hint not in _PASSED:
-            place, alias = _place_of(name, hint, path_names)
-            yield Parameter(name, place, alias, hint, parameter.default)
+            location, alias = _location_of(name, hint, path_names)
+            yield Parameter(name, location, alias, hint, parameter.default)
 
 
-def _place_of(name: str, hint: Any, path_names: Mapping[str, object]) -> tuple[Place, str]:
+def _location_of(name: str, hint: Any, path_names: Mapping[str, object]) -> tuple[ParameterLocation, str]:
     """Return where in the request a parameter is, and its name there."""
-    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    for mark in marks:
-        if isinstance(mark, Header):
-            return "header", mark.name
+    markers = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    for marker in markers:
+        if isinstance(marker, Header):
+            return "header", marker.name
     if name in path_names:
         return "path", name
-    return ("body" if is_dataclass(hint) or IN_BODY in marks else "query"), name
+    return ("body" if is_dataclass(hint) or IN_BODY in markers else "query"), name

@@ -37,7 +37,7 @@ def describe_validation_errors(errors: Sequence[Mapping[str, Any]]) -> str:
 
     A location begins with the part of the request, as in FastAPI: `body`, `query`, `header` or `path`.
     """
-    listed = [f"{described_place(error['loc'])} {_rule(error)}" for error in errors[:MAX_LISTED]]
+    listed = [f"{field_path(error['loc'])} {_rule(error)}" for error in errors[:MAX_LISTED]]
     if len(errors) > MAX_LISTED:
         listed.append(f"and {len(errors) - MAX_LISTED} more problems")
     return "; ".join(listed) + "."
@@ -50,7 +50,7 @@ def quoted(name: str) -> str:
     return f"`{name if len(name) <= _MAX_NAME_CHARS else name[:_MAX_NAME_CHARS] + '…'}`"
 
 
-def described_place(location: Sequence[Any]) -> str:
+def field_path(location: Sequence[Any]) -> str:
     """Return `entries[0].key` for `("body", "<many>", "entries", 0, "key")`; parts in <> are union tags."""
     where, *parts = location
     name = ""

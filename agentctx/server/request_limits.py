@@ -118,10 +118,10 @@ def body_too_large(maximum: int) -> TooLarge:
 
 def other_protocol(headers: Sequence[tuple[bytes, bytes]]) -> AgentctxError:
     """Return the error for leaving HTTP. Only on 426 does Codex fall back from WebSocket at once."""
-    said = "Only HTTP/1.1 is supported."
+    message = "Only HTTP/1.1 is supported."
     if any(name == b"upgrade" for name, _ in headers):
-        return UpgradeRefused(said, hint="Do not send an Upgrade header.")
-    return InvalidInput(said, hint="Do not send CONNECT.")
+        return UpgradeRefused(message, hint="Do not send an Upgrade header.")
+    return InvalidInput(message, hint="Do not send CONNECT.")
 
 
 def too_slow(part: str, seconds: float) -> RequestTimeout:

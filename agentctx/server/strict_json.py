@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.server.problems import describe_validation_errors, described_place, quoted
+from agentctx.server.problems import describe_validation_errors, field_path, quoted
 from agentctx.wire.json_values import MAX_VALUES, has_too_many_values
 
 T = TypeVar("T")
@@ -130,10 +130,10 @@ def _check_values(root: Any) -> None:
     """
     waiting: list[tuple[Any, tuple[str | int, ...]]] = [(root, ())]
     while waiting:
-        value, place = waiting.pop()
-        depth = len(place) + 1
+        value, path = waiting.pop()
+        depth = len(path) + 1
         if isinstance(value, str):
-            _check_text(value, place)
+            _check_text(value, path)
         elif isinstance(value, dict | list):
             if depth > MAX_DEPTH:
                 raise _too_deep()
@@ -141,12 +141,12 @@ def _check_values(root: Any) -> None:
                 for key in value:
                     _check_text(key, ())
             items = value.items() if isinstance(value, dict) else enumerate(value)
-            waiting.extend((item, (*place, name)) for name, item in items)
+            waiting.extend((item, (*path, name)) for name, item in items)
 
 
-def _check_text(text: str, place: tuple[str | int, ...]) -> None:
-    is_of_many = len(place) > 2 and place[0] == "entries"
-    where = f"The text at {described_place(('body', *place))}" if place else "A text"
+def _check_text(text: str, path: tuple[str | int, ...]) -> None:
+    is_of_many = len(path) > 2 and path[0] == "entries"
+    where = f"The text at {field_path(('body', *path))}" if path else "A text"
     if "\0" in text and not is_of_many:
         raise InvalidInput(f"{where} contains a NUL character.", hint="Remove \\u0000 from it.")
     try:

@@ -69,15 +69,15 @@ class StrictRoute(Route):
 
     @cached_property
     def _body(self) -> Parameter | None:
-        return next((each for each in self.parameters if each.place == "body"), None)
+        return next((each for each in self.parameters if each.location == "body"), None)
 
     @cached_property
     def _outside_body(self) -> list[Parameter]:
-        return [each for each in self.parameters if each.place != "body"]
+        return [each for each in self.parameters if each.location != "body"]
 
     @cached_property
     def _repeatable(self) -> dict[str, bool]:
-        return {each.alias: each.is_repeatable for each in self.parameters if each.place == "query"}
+        return {each.alias: each.is_repeatable for each in self.parameters if each.location == "query"}
 
     @cached_property
     def _chooses_status(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.cli.elsewhere import describe_elsewhere, place_mark, quoted
+from agentctx.cli.elsewhere import describe_elsewhere, namespace_label, quoted
 from agentctx.wire import ContextReply, EntryPage, NamespaceCount, NamespaceList, SearchReply
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon
@@ -47,9 +47,9 @@ def test_a_name_that_cannot_be_read_back_is_given_as_it_is_stored() -> None:
 
 
 def test_a_mark_fits_a_line() -> None:
-    assert place_mark("team", "team") == place_mark("team", None) == []
-    assert place_mark("team", "") == ["in team"]
-    (long,) = place_mark(f"dir:/home/{'x' * 100}/shop", "team")
+    assert namespace_label("team", "team") == namespace_label("team", None) == []
+    assert namespace_label("team", "") == ["in team"]
+    (long,) = namespace_label(f"dir:/home/{'x' * 100}/shop", "team")
     assert (len(long), long[-5:]) == (35, "/shop")
 
 

@@ -32,7 +32,7 @@ async def handler(
 
 
 PARAMETERS = parameters_of(handler, {"name": None})
-OUTSIDE_BODY = [each for each in PARAMETERS if each.place != "body"]
+OUTSIDE_BODY = [each for each in PARAMETERS if each.location != "body"]
 
 
 def request(query: str = "", *headers: tuple[bytes, bytes]) -> Request:
@@ -49,7 +49,7 @@ def test_each_parameter_has_its_place_and_its_name_there() -> None:
         "tag": ("query", "tag"),
         "key": ("header", "X-Key"),
     }
-    assert {each.name: (each.place, each.alias) for each in PARAMETERS} == places
+    assert {each.name: (each.location, each.alias) for each in PARAMETERS} == places
 
 
 def test_absent_values_have_their_defaults() -> None:

@@ -65,7 +65,7 @@ def test_a_call_of_the_clients_fits_a_declared_operation(name: str) -> None:
     assert route is not None, f"{request.method} {request.path} is no route"
     places = {each.alias: each for each in route.parameters}
     assert parse_qs(urlsplit(request.path).query).keys() <= places.keys()
-    for body in (each for each in places.values() if each.place == "body"):
+    for body in (each for each in places.values() if each.location == "body"):
         decode(request.body or b"", body.adapter)
     answer = str(inspect.signature(call).return_annotation).removeprefix("ApiCall[").removesuffix("]")
     kind = wire.SaveManyReply if answer == "SaveOutcomes" else getattr(wire, answer.removeprefix("wire."))

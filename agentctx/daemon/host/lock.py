@@ -121,8 +121,8 @@ def _claim_path(path: Path) -> socket.socket | None:
 def _name_of(folder: Path, file: str) -> bytes:
     """Name the claim after the parent's inode: the parent stays in place, and differs between containers."""
     above = folder.parent.stat()
-    place = f"{above.st_dev} {above.st_ino} {folder.name}/{file}"
-    return b"\0agentctx " + hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest().encode()
+    identity = f"{above.st_dev} {above.st_ino} {folder.name}/{file}"
+    return b"\0agentctx " + hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest().encode()
 
 
 def _claimant(name: bytes) -> str | None:

@@ -27,8 +27,8 @@ SYSTEM_UNITS: Final = Path("etc/systemd/system")
 SERVICE: Final = "agentctx.service"
 SOCKET: Final = "agentctx.socket"
 NO_NETWORK: Final = "no-network.conf"
-_MARK: Final = "# agentctx service install wrote this file, sha256 {}"
-_XML_MARK: Final = f'<?xml version="1.0" encoding="UTF-8"?> <!-- {_MARK} -->'
+_STAMP: Final = "# agentctx service install wrote this file, sha256 {}"
+_XML_STAMP: Final = f'<?xml version="1.0" encoding="UTF-8"?> <!-- {_STAMP} -->'
 _PROGRAM: Final = "/usr/bin/agentctx"
 """What the shipped files run."""
 _PACKAGE: Final = Path(__file__).parents[2]
@@ -38,21 +38,21 @@ _HIDDEN: Final = (Path("/home"), Path("/root"), Path("/run/user"))
 
 @dataclass(frozen=True, slots=True)
 class UnitFile:
-    """A file to install, with its mark in the first line."""
+    """A file to install, with a stamp, the hash of its text, in the first line."""
 
     path: Path
     text: str
 
     def state(self) -> State:
-        """Compare the installed file with this one. Without our mark, or changed below it, it was edited."""
+        """Compare the installed file with this one. Without our stamp, or changed below it, it was edited."""
         try:
-            found = self.path.read_text("utf-8", errors="surrogateescape")
+            installed = self.path.read_text("utf-8", errors="surrogateescape")
         except FileNotFoundError:
             return "missing"
-        if found == self.text:
+        if installed == self.text:
             return "current"
-        first, _, rest = found.partition("\n")
-        return "outdated" if first in {_mark(rest), _mark(rest, _XML_MARK)} else "edited"
+        first, _, rest = installed.partition("\n")
+        return "outdated" if first in {_stamp(rest), _stamp(rest, _XML_STAMP)} else "edited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def system_files(program: Program, *, no_network: bool = False, root: Path = Pat
         units / SERVICE: service,
         **({no_network_path(root): _shipped(NO_NETWORK)} if no_network else {}),
     }
-    return [_marked(path, text) for path, text in texts.items()]
+    return [_stamped(path, text) for path, text in texts.items()]
 
 
 def user_files(program: Program, env: Mapping[str, str] = os.environ) -> list[UnitFile]:
@@ -95,10 +95,10 @@ def user_files(program: Program, env: Mapping[str, str] = os.environ) -> list[Un
         text = f"<!-- agentctx {__version__} -->\n{_shipped('agentctx.plist')}"
         text = text.replace(_PROGRAM, escape(str(program.command), quote=False))
         text = text.replace("/var/log/agentctx.log", escape(str(log), quote=False))
-        return [_marked(service, text, _XML_MARK)]
+        return [_stamped(service, text, _XML_STAMP)]
     return [
-        _marked(service.with_name(SOCKET), _shipped("agentctx.user.socket")),
-        _marked(service, _running(_shipped("agentctx.user.service"), program)),
+        _stamped(service.with_name(SOCKET), _shipped("agentctx.user.socket")),
+        _stamped(service, _running(_shipped("agentctx.user.service"), program)),
     ]
 
 
@@ -141,9 +141,9 @@ def _shipped(name: str) -> str:
     return next(folder / name for folder in folders if folder.is_dir()).read_text("utf-8")
 
 
-def _marked(path: Path, text: str, mark: str = _MARK) -> UnitFile:
-    return UnitFile(path, f"{_mark(text, mark)}\n{text}")
+def _stamped(path: Path, text: str, stamp: str = _STAMP) -> UnitFile:
+    return UnitFile(path, f"{_stamp(text, stamp)}\n{text}")
 
 
-def _mark(text: str, mark: str = _MARK) -> str:
-    return mark.format(hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest())
+def _stamp(text: str, stamp: str = _STAMP) -> str:
+    return stamp.format(hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest())
