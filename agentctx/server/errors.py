@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import structlog
@@ -16,7 +17,6 @@ from starlette.routing import Match, Route
 
 from agentctx import wire
 from agentctx.errors import AgentctxError, MethodNotAllowed, NotFound, RateLimited, RequestFailed, TooLarge
-from agentctx.server.fault_log import FaultLog
 
 STATUS: Mapping[str, int] = {
     "invalid_input": 400,
@@ -83,8 +83,40 @@ INTERNAL = AgentctxError(
 )
 STOPPING_HINT = "Try again in a moment; repeat a save with the same Idempotency-Key."
 
-_outages = FaultLog()
 _log = structlog.get_logger(__name__)
+
+FAULT_INTERVAL_S = 60.0
+
+
+@dataclass(slots=True)
+class _LoggedFault:
+    at: float
+    withheld: int = 0
+
+
+class FaultLog:
+    """Decides which faults are logged, so that an outage does not fill the log with a line for each request.
+
+    Lets the first fault of a kind through at once, and then one each minute.
+
+    `kind` must come from a small set, like the codes of errors, because each is remembered.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._logged: dict[str, _LoggedFault] = {}
+
+    def due(self, kind: str) -> int | None:
+        """Return how many faults were withheld since the last line, or None to withhold this one too."""
+        now, last = self._clock(), self._logged.get(kind)
+        if last is not None and now - last.at < FAULT_INTERVAL_S:
+            last.withheld += 1
+            return None
+        self._logged[kind] = _LoggedFault(now)
+        return 0 if last is None else last.withheld
+
+
+_outages = FaultLog()
 
 
 def documented(*more: int) -> dict[int | str, dict[str, Any]]:

@@ -26,7 +26,7 @@ _MAX_USERS: Final = 1_000
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedUsage:
     usage: Usage
     at: float
     added: int = 0
@@ -55,8 +55,8 @@ class QuotaGate:
         self._access = access
         self._usage = usage
         self._clock = clock
-        self._known: dict[int, _Known] = {}
-        self._asked: dict[int, asyncio.Task[_Known]] = {}
+        self._known: dict[int, _CachedUsage] = {}
+        self._asked: dict[int, asyncio.Task[_CachedUsage]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("state", {}).get("peer")
@@ -70,28 +70,28 @@ class QuotaGate:
         has_quotas = not rights.is_admin and self._quotas.has_quotas(peer.uid)
         # Callers without rights are refused by the gate behind this one.
         if rights and has_quotas and saves(scope["method"], scope["path"]):
-            known = await self._look_up(peer.uid)
+            cached = await self._look_up(peer.uid)
             adding = body_bytes(scope)
-            have = Usage(known.usage.stored_bytes + known.added, known.usage.waiting)
+            have = Usage(cached.usage.stored_bytes + cached.added, cached.usage.waiting)
             self._quotas.save(peer.uid, have, adding, self._clock())
-            known.added += adding
+            cached.added += adding
 
-    async def _look_up(self, uid: int) -> _Known:
-        known = self._known.get(uid)
-        if known is not None and self._clock() - known.at < CACHED_S:
-            return known
+    async def _look_up(self, uid: int) -> _CachedUsage:
+        cached = self._known.get(uid)
+        if cached is not None and self._clock() - cached.at < CACHED_S:
+            return cached
         # Concurrent saves of one user share one lookup, so that their sizes are added up in one place.
         if uid not in self._asked:
             task = self._asked[uid] = asyncio.create_task(self._ask(uid))
             task.add_done_callback(lambda _: self._asked.pop(uid))
         return await asyncio.shield(self._asked[uid])
 
-    async def _ask(self, uid: int) -> _Known:
-        known = _Known(await self._usage(uid), self._clock())
+    async def _ask(self, uid: int) -> _CachedUsage:
+        cached = _CachedUsage(await self._usage(uid), self._clock())
         if len(self._known) >= _MAX_USERS:
             self._known.clear()
-        self._known[uid] = known
-        return known
+        self._known[uid] = cached
+        return cached
 
 
 def saves(method: str, path: str) -> bool:

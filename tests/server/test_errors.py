@@ -7,8 +7,7 @@ from structlog.testing import capture_logs
 
 from agentctx.errors import AgentctxError, NotFound, StorageCorrupt, StorageFailed
 from agentctx.server import errors
-from agentctx.server.errors import STATUS, error_json, error_response
-from agentctx.server.fault_log import FaultLog
+from agentctx.server.errors import FAULT_INTERVAL_S, STATUS, FaultLog, error_json, error_response
 
 
 def _all_errors(kind: type[AgentctxError] = AgentctxError) -> Iterator[type[AgentctxError]]:
@@ -50,3 +49,16 @@ def test_an_outage_is_logged_once_a_minute_without_a_traceback(monkeypatch: pyte
             error_response(StorageFailed("The server does not answer."))
     assert [entry.get("not_logged_before") for entry in logs] == [None, 19]
     assert not any("exc_info" in entry for entry in logs)
+
+
+def test_the_first_of_a_kind_and_one_a_minute_are_due_with_the_number_of_the_others() -> None:
+    now = [100.0]
+    log = FaultLog(lambda: now[0])
+    assert log.due("a") == 0
+    assert [log.due("a") for _ in range(3)] == [None] * 3
+    assert log.due("b") == 0
+    now[0] += FAULT_INTERVAL_S
+    assert log.due("a") == 3
+    assert log.due("a") is None
+    now[0] += 10 * FAULT_INTERVAL_S
+    assert [log.due("a"), log.due("b")] == [1, 0]

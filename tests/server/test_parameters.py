@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agentctx.errors import InvalidInput
-from agentctx.server.parameters import IN_BODY, Header, Place, parameters_of, read_values
+from agentctx.server.parameters import IN_BODY, Header, ParameterLocation, parameters_of, read_values
 from agentctx.service.base import Peer
 
 
@@ -41,7 +41,7 @@ def request(query: str = "", *headers: tuple[bytes, bytes]) -> Request:
 
 
 def test_each_parameter_has_its_place_and_its_name_there() -> None:
-    places: dict[str, tuple[Place, str]] = {
+    places: dict[str, tuple[ParameterLocation, str]] = {
         "name": ("path", "name"),
         "body": ("body", "body"),
         "other": ("body", "other"),
