@@ -62,25 +62,15 @@ class SuggestingGroup(TyperGroup):
 
 
 class RootGroup(SuggestingGroup):
-    """`agentctx`: lists its commands by section in the help, and explains invalid values in plain words."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command. Called by Typer."""
-        try:
-            return super().invoke(ctx)
-        except typer.TyperException as misuse:
-            for phrase, plain in _PLAIN:
-                misuse.message = phrase.sub(plain, misuse.message)
-            raise
+    """`agentctx`: lists its commands by section in the help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands by section. Called by Typer, whose argument classes are private."""
         del ctx
-        # With so wide a limit, long first sentences are wrapped, not cut.
-        first_sentences = {name: each.get_short_help_str(1_000) for name, each in self.commands.items()}
         for heading, names in sections(self.commands).items():
             with formatter.section(heading):
-                formatter.write_dl([(name, first_sentences[name]) for name in names])
+                # With so wide a limit, long first sentences are wrapped, not cut.
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(1_000)) for name in names])
 
 
 def _show_version(requested: bool) -> None:
@@ -228,7 +218,9 @@ def _run(args: Sequence[str], *, as_json: bool) -> int:
 
 
 def _refused(misuse: Any, *, as_json: bool) -> int:
-    """Report that the command line is invalid, as text in Typer's own way."""
+    """Report in plain words that the command line is invalid, as text in Typer's own way."""
+    for phrase, plain in _PLAIN:
+        misuse.message = phrase.sub(plain, misuse.message)
     if as_json:
         hint = "`agentctx COMMAND --help` shows the usage."
         return _failed(InvalidInput(misuse.format_message(), hint=hint), as_json=True)

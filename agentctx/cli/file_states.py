@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentctx.cli.consent import require_consent
 from agentctx.cli.layout import columns, printable
-from agentctx.cli.output import print_line, print_note, writes_unicode
+from agentctx.cli.output import print_json, print_line, print_note
 from agentctx.errors import NotFound
 from agentctx.ingest.known import ListedPath, entries_at
 from agentctx.ingest.names import escape_path
@@ -62,8 +61,7 @@ def forget_withdrawn(client: Client, files: Sequence[MarkedFile], *, yes: bool) 
 
 def print_marked(files: Sequence[MarkedFile], *, as_json: bool) -> None:
     if as_json:
-        document = {"files": [asdict(each) for each in files]}
-        print_line(json.dumps(document, ensure_ascii=not writes_unicode(), indent=2))
+        print_json({"files": [asdict(each) for each in files]})
         return
     ends = [f"until {each.until}" if each.until else "" for each in files]
     rows = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -37,7 +36,7 @@ from agentctx.cli.options import (
     Tags,
     complete_collection,
 )
-from agentctx.cli.output import print_line, print_note, writes_unicode
+from agentctx.cli.output import print_json, print_line, print_note
 from agentctx.cli.save import note_namespace
 from agentctx.cli.termination import stop_on_interrupt
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
@@ -313,7 +312,7 @@ class _Command:
 
     def _print(self, report: Report, lines: Sequence[str], *, indent: int | None) -> None:
         if self.as_json:
-            print_line(json.dumps(report.document(), ensure_ascii=not writes_unicode(), indent=indent))
+            print_json(report.document(), indent)
             return
         for line in lines:
             print_line(line)

@@ -44,9 +44,10 @@ def print_line(text: str = "") -> None:
         print(text)
 
 
-def print_json(reply: Any) -> None:
-    """Print a wire dataclass as the only JSON document on stdout."""
-    print_line(json.dumps(asdict(reply), ensure_ascii=not writes_unicode(), indent=2))
+def print_json(reply: Any, indent: int | None = 2) -> None:
+    """Print a wire dataclass, or its values by name, as a JSON document on stdout."""
+    document = reply if isinstance(reply, dict) else asdict(reply)
+    print_line(json.dumps(document, ensure_ascii=not writes_unicode(), indent=indent))
 
 
 def show(reply: Any, lines: Iterable[str], as_json: bool, *notes: str | None) -> None:
