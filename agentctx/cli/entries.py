@@ -237,14 +237,12 @@ def describe(entry: EntryView) -> str:
 def shown_attributes(attributes: Mapping[str, Any]) -> dict[str, str]:
     """Return the nonempty attributes, each on one line."""
     return {
-        name: one_line(_shown_attribute(name, value), None)
+        name: one_line(
+            file_record(value) if name == "file" and isinstance(value, Mapping) else _shown(value), None
+        )
         for name, value in attributes.items()
         if value not in (None, "", [])
     }
-
-
-def _shown_attribute(name: str, value: Any) -> str:
-    return file_record(value) if name == "file" and isinstance(value, Mapping) else _shown(value)
 
 
 def file_record(record: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentctx.cli.layout import file_size, one_line
-from agentctx.wire import Latency, StatusReply
+from agentctx.wire import StatusReply
 from agentctx.wire.wording import duration
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -76,12 +76,9 @@ def _events(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> 
         ("commits", attrgetter("commits"), None),
     ):
         rate = _rate(rate_of(rates)) if rates else _UNKNOWN
-        table.add_row(name, rate, *_latency(latency), Sparkline([rate_of(each) for each in history]))
+        took = (_ms(latency.p50_ms), _ms(latency.p95_ms)) if latency else ("", "")
+        table.add_row(name, rate, *took, Sparkline([rate_of(each) for each in history]))
     return table
-
-
-def _latency(latency: Latency | None) -> tuple[str, str]:
-    return (_ms(latency.p50_ms), _ms(latency.p95_ms)) if latency else ("", "")
 
 
 def _facts(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> Table:

@@ -215,11 +215,10 @@ def _credentials(folder: Path) -> SourceResult:
         source = f"credentials in {folder}"
         return [], [Problem(source, "", f"cannot be read: {error}", "Check LoadCredential in the unit.")]
     sourced = table_values(values, Origin("credential"))
-    return [SourcedValue(each.path, each.value, _credential(each.path)) for each in sourced], []
-
-
-def _credential(path: KeyPath) -> Origin:
-    return Origin("credential", ENV_PREFIX.lower() + NESTING.join(path))
+    return [
+        SourcedValue(each.path, each.value, Origin("credential", prefix + NESTING.join(each.path)))
+        for each in sourced
+    ], []
 
 
 def _environment(env: Mapping[str, str]) -> SourceResult:

@@ -109,12 +109,10 @@ def _docs_of(definition: ast.ClassDef, module: ModuleType) -> dict[tuple[str, st
             text = _text_of(following)
             if text:
                 docs[definition.name, statement.target.id] = text
-    heirs = [name for name, kind in vars(module).items() if _inherits(kind, getattr(module, definition.name))]
+    parent = getattr(module, definition.name)
+    classes = {name: value for name, value in vars(module).items() if isinstance(value, type)}
+    heirs = [name for name, cls in classes.items() if cls is not parent and issubclass(cls, parent)]
     return {**docs, **{(heir, field): text for heir in heirs for (_, field), text in docs.items()}}
-
-
-def _inherits(kind: object, parent: type) -> bool:
-    return isinstance(kind, type) and kind is not parent and issubclass(kind, parent)
 
 
 def _text_of(statement: ast.stmt) -> str:

@@ -68,7 +68,9 @@ def configure_logging(settings: LogSettings) -> None:
 def escape_control(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Escape control characters in every value. A traceback keeps its line breaks; its lines are indented."""
     return {
-        _escaped(name): _escaped_traceback(value) if name == _TRACEBACK else _escaped(value)
+        _escaped(name): "\n".join(_INDENT + _escaped(line) for line in str(value).split("\n"))
+        if name == _TRACEBACK
+        else _escaped(value)
         for name, value in event.items()
     }
 
@@ -79,10 +81,6 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, bool | int | float | None):
         return value
     return _escaped(str(value))
-
-
-def _escaped_traceback(text: Any) -> str:
-    return "\n".join(_INDENT + _escaped(line) for line in str(text).split("\n"))
 
 
 def _renderers(settings: LogSettings) -> list[structlog.typing.Processor]:
