@@ -173,11 +173,11 @@ def setting_lines(settings: list[EffectiveSetting], limit: int | None) -> list[s
 def problem_lines(problems: list[Problem]) -> list[str]:
     """Return for each problem a line with place, setting and message, then its hint, if it has one."""
     lines: list[str] = []
-    for each in problems:
-        about = f"{each.key}: " if each.key else ""
-        lines.append(one_line(f"{each.place}: {about}{each.message}", None))
-        if each.hint:
-            lines.append("    " + one_line(each.hint, None))
+    for problem in problems:
+        about = f"{problem.key}: " if problem.key else ""
+        lines.append(one_line(f"{problem.place}: {about}{problem.message}", None))
+        if problem.hint:
+            lines.append("    " + one_line(problem.hint, None))
     return lines
 
 

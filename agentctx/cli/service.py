@@ -245,11 +245,11 @@ def _report(
 
 
 def _lines(files: list[FileReport], commands: list[str], *, ran: bool, dry_run: bool) -> Iterator[str]:
-    for each in files:
-        if each.text is not None and each.state != "unchanged":
-            yield f"--- {each.path}: would be {each.state}\n{each.text}"
+    for file in files:
+        if file.text is not None and file.state != "unchanged":
+            yield f"--- {file.path}: would be {file.state}\n{file.text}"
     if not dry_run:
-        yield from columns([(each.state, each.path) for each in files])
+        yield from columns([(file.state, file.path) for file in files])
     if not files:
         yield "nothing is installed"
     if commands and not ran:

@@ -61,22 +61,22 @@ def merge(values: Iterable[SourcedValue]) -> dict[str, Any]:
     A plain value in place of a table hides the values below it, so that validation reports it.
     """
     result: dict[str, Any] = {}
-    for each in values:
+    for sourced in values:
         table = result
-        for part in each.path[:-1]:
+        for part in sourced.path[:-1]:
             below = table.get(part)
             table[part] = table = dict(below) if isinstance(below, dict) else {}
-        if each.value != {} or not isinstance(table.get(each.path[-1]), dict):
-            table[each.path[-1]] = each.value
+        if sourced.value != {} or not isinstance(table.get(sourced.path[-1]), dict):
+            table[sourced.path[-1]] = sourced.value
     return result
 
 
 def origin_of(path: KeyPath, values: Sequence[SourcedValue]) -> Origin:
     """Return the origin of the value at a path: the last source that sets it, a part of it or its table."""
-    for each in reversed(values):
-        shorter = min(len(each.path), len(path))
-        if each.path[:shorter] == path[:shorter]:
-            return each.origin
+    for sourced in reversed(values):
+        shorter = min(len(sourced.path), len(path))
+        if sourced.path[:shorter] == path[:shorter]:
+            return sourced.origin
     return DEFAULT
 
 

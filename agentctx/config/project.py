@@ -129,9 +129,9 @@ def _repository_at(url: str, common: str) -> str | None:
         return None
     path = _percent_decoded(url.removeprefix("file://")) if url.startswith("file://") else url
     repository = join(dirname(common), path.rstrip("/"))
-    for each in (join(repository, ".git"), repository, f"{repository}.git"):
-        if isfile(join(each, "HEAD")):
-            return realpath(each)
+    for git_dir in (join(repository, ".git"), repository, f"{repository}.git"):
+        if isfile(join(git_dir, "HEAD")):
+            return realpath(git_dir)
     return None
 
 
@@ -142,8 +142,8 @@ def _percent_decoded(path: str) -> str:
 
 def _common_dir(folder: str) -> str | None:
     """Return the `.git` folder that all worktrees of the repository share."""
-    for each in _upwards(folder):
-        marker = join(each, ".git")
+    for parent in _upwards(folder):
+        marker = join(parent, ".git")
         if isdir(marker):
             return realpath(marker)
         if isfile(marker):

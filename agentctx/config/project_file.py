@@ -28,10 +28,10 @@ def project_namespace(folder: Path) -> str | None:
     Raises:
         ConfigInvalid: the file is invalid.
     """
-    for each in (folder, *folder.parents):
-        text = _read_trusted(each / FILE_NAME)
+    for parent in (folder, *folder.parents):
+        text = _read_trusted(parent / FILE_NAME)
         if text is not None:
-            return parse_namespace(text, str(each / FILE_NAME))
+            return parse_namespace(text, str(parent / FILE_NAME))
     return None
 
 
