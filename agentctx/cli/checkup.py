@@ -29,11 +29,10 @@ from agentctx.daemon.host.listen import group_problem, probe_socket, remove_sock
 from agentctx.daemon.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.doctor import config_file, connections, data_folder, database_file, disk, program, socket_file  # noqa: F401 - checks
 from agentctx.doctor.catalog import CHECK_IDS, INNER_IDS
-from agentctx.doctor.check import Skip
+from agentctx.doctor.check import Skip, broken, report, result, run_checks, skip_all
+from agentctx.doctor.contexts import NO_CONFIG, ConnectedAgents, Contact, Machine, SocketFacts
 from agentctx.doctor.daemon import read_record
 from agentctx.doctor.examination import examine_alone
-from agentctx.doctor.machine import NO_CONFIG, ConnectedAgents, Contact, Machine, SocketFacts
-from agentctx.doctor.runner import broken, report, result, run_checks, skip_all
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult, DoctorReply
@@ -90,19 +89,21 @@ def _find_machine(checkup: Checkup) -> Machine:
     values = reading.values if reading else []
     # The top-level values that were set, even if others are invalid; the strongest source wins.
     given = {each.path[0]: each.value for each in values if len(each.path) == 1}
-    settings = reading.settings if reading else None
+    loaded = reading.settings if reading else None
+    settings = loaded or Settings()
     is_file_read = reading is not None and (not reading.file or any(v.origin.kind == "file" for v in values))
     data_dir = checkup.data_dir or given.get("data_dir")
-    if not data_dir and (settings or is_file_read):  # otherwise it may be set where it cannot be read
+    if not data_dir and (loaded or is_file_read):  # otherwise it may be set where it cannot be read
         data_dir = default_data_dir()
     socket = checkup.socket or Path(str(given.get("socket") or find_socket()))
     return Machine(
         config=reading.file if reading else checkup.config,
-        config_problem=problem or group_problem((settings or Settings()).server.socket_group),
-        settings=settings or Settings(),
-        is_configured=settings is not None,
+        config_problem=problem or group_problem(settings.server.socket_group),
+        settings=settings,
+        is_configured=loaded is not None,
         data_dir=Path(str(data_dir)) if data_dir else None,
         socket=socket,
+        socket_mode=int(settings.server.socket_mode, 8),
         contact=Contact(socket=str(socket)),
         look_at_socket=partial(look_at_socket, socket),
         remove_stale_socket=partial(_remove_stale, socket),
@@ -161,7 +162,7 @@ def _lock(machine: Machine, held: ExitStack) -> Machine:
         contact = replace(contact, other_socket=record.socket)
     # systemd passed this socket to the last daemon of the data folder.
     is_systemds = record is not None and record.is_activated and is_of_socket
-    return replace(machine, contact=contact, is_systemds_socket=is_systemds)
+    return replace(machine, contact=contact, socket_mode=None if is_systemds else machine.socket_mode)
 
 
 async def _ask_daemon(client: AsyncClient, checkup: Checkup, ids: Sequence[str]) -> list[CheckResult]:
@@ -208,12 +209,13 @@ def _remove_stale(path: Path) -> str:
     return f"removed {path}"
 
 
-def find_agents(record: Path) -> ConnectedAgents | None:
-    """Return what the record says that was written for agents; None if nothing was."""
-    files = ConnectedFiles(record).all()
+def find_agents(record: Path) -> ConnectedAgents:
+    """Return what the record says that was written for agents. Raises `Skip` if nothing was."""
+    if not (files := ConnectedFiles(record).all()):
+        raise Skip("no agent is connected")
     commands = dict.fromkeys(tuple(command) for each in files.values() for command in servers(each.edits))
     lost = [loss for path, written in files.items() if (loss := _loss(path, written))]
-    return ConnectedAgents([*commands], lost) if files else None
+    return ConnectedAgents([*commands], lost)
 
 
 def _loss(path: Path, written: ConnectedFile) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.inner import Inner
+from agentctx.doctor.contexts import Inner
 from agentctx.storage.backups import BackupRecord, read_record
 from agentctx.wire.wording import counted, duration, size
 

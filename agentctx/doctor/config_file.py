@@ -16,7 +16,7 @@ from agentctx.config.origins import KeyPath
 from agentctx.config.paths import config_candidates
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.machine import Machine
+from agentctx.doctor.contexts import Machine
 
 
 @check(Machine, "config.loads")

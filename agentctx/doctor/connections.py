@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.machine import Machine
+from agentctx.doctor.contexts import Machine
 from agentctx.wire.wording import counted, listed
 
 BRIDGE_S: Final = 40.0
@@ -17,7 +17,7 @@ _AGAIN = "Run `agentctx connect` again."
 
 @check(Machine, "connections.entries")
 def check_entries(machine: Machine) -> Finding:
-    if lost := machine.agents.lost:
+    if lost := machine.find_agents().lost:
         return warned(
             f"{counted(len(lost), 'file')} of agents lost what connects them",
             detail="; ".join(lost),
@@ -28,7 +28,7 @@ def check_entries(machine: Machine) -> Finding:
 
 @check(Machine, "connections.program")
 def check_program(machine: Machine) -> Finding:
-    programs = sorted({command[0] for command in machine.agents.commands})
+    programs = sorted({command[0] for command in machine.find_agents().commands})
     if missing := [program for program in programs if not os.access(program, os.X_OK)]:
         return failed(
             f"agents start a program that is gone: {listed(missing)}",
@@ -40,7 +40,7 @@ def check_program(machine: Machine) -> Finding:
 @check(Machine, "connections.socket")
 def check_socket(machine: Machine) -> Finding:
     ours = machine.socket.absolute()
-    if others := sorted({_socket_of(command) for command in machine.agents.commands} - {str(ours)}):
+    if others := sorted({_socket_of(command) for command in machine.find_agents().commands} - {str(ours)}):
         return warned(
             f"agents use another socket: {listed(others)}",
             detail=f"This daemon listens on {ours}.",
@@ -56,7 +56,7 @@ def _socket_of(command: Sequence[str]) -> str:
 @check(Machine, "connections.bridge", timeout_s=BRIDGE_S)
 def check_bridge(machine: Machine) -> Finding:
     """Ask the first bridge: the others differ only in the agent's name."""
-    commands = machine.agents.commands
+    commands = machine.find_agents().commands
     if not machine.contact.is_running:
         return skipped("no daemon is running")
     if commands and (failure := machine.ask_bridge(commands[0])):

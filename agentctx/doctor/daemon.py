@@ -11,7 +11,7 @@ from agentctx import __version__
 from agentctx.config.bounded_files import read_bounded
 from agentctx.config.commit import build_name, own_commit
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.machine import NOT_OURS, Contact, Machine
+from agentctx.doctor.contexts import NOT_OURS, Contact, Machine
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, InvalidInput
 from agentctx.times import parse_time, wall_clock
 from agentctx.wire import StatusReply

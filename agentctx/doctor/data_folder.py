@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.machine import Machine
+from agentctx.doctor.contexts import Machine
 from agentctx.wire.wording import counted, listed
 
 FOLDER_MODE = 0o700

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import SCAN_S, Finding, Skip, check, failed, passed, skipped, warned
-from agentctx.doctor.inner import Inner
+from agentctx.doctor.contexts import Inner
 from agentctx.errors import SchemaForeign, SchemaTooNew, SchemaTooOld, StorageCorrupt, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import SchemaState, offline_storage, open_storage, server_of

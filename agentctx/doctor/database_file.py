@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agentctx.config.bounded_files import read_bounded
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.contexts import Machine
 from agentctx.doctor.daemon import RECORD_NAME, read_record
-from agentctx.doctor.machine import Machine
 from agentctx.errors import DatabaseMissing
 from agentctx.storage.opening import offline_storage
 from agentctx.wire.wording import counted, listed

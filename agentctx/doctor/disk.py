@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.machine import Machine
+from agentctx.doctor.contexts import Machine
 from agentctx.storage.offline import MEBIBYTE
 from agentctx.storage.opening import ReserveState, offline_storage
 from agentctx.wire.wording import size

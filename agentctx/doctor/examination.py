@@ -10,11 +10,10 @@ from pathlib import Path
 from agentctx.config.schema import Settings
 from agentctx.doctor import backup, queue, rag, running, scrub, space  # noqa: F401 - checks
 from agentctx.doctor.catalog import INNER_IDS, select
-from agentctx.doctor.check import Skip, failed, passed, skipped
+from agentctx.doctor.check import Skip, failed, passed, report, run_checks, skipped
+from agentctx.doctor.contexts import Embedding, Inner, RunningDaemon
 from agentctx.doctor.database import open_database
-from agentctx.doctor.inner import Embedding, Inner, RunningDaemon
 from agentctx.doctor.provider import make_embedding
-from agentctx.doctor.runner import report, run_checks
 from agentctx.errors import AgentctxError
 from agentctx.storage.opening import server_of
 from agentctx.times import Clock, wall_clock

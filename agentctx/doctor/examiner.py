@@ -8,11 +8,11 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from agentctx import wire
-from agentctx.doctor.inner import RunningDaemon
+from agentctx.doctor.contexts import RunningDaemon
 from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import Peer
 from agentctx.service.operations import Operation
+from agentctx.wire import DoctorReply
 
 Only = Annotated[list[str] | None, Field(description="Only these checks or groups. Default: all.")]
 Offline = Annotated[bool, Field(description="Ask no embedding provider outside the daemon.")]
@@ -29,10 +29,10 @@ class Examiner(RunningDaemon):
 
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _begun: int = field(default=0, init=False)
-    _latest: dict[_Request, tuple[int, wire.DoctorReply]] = field(default_factory=dict, init=False)
+    _latest: dict[_Request, tuple[int, DoctorReply]] = field(default_factory=dict, init=False)
 
     @Operation("GET", "/doctor", DAEMON)
-    async def doctor(self, peer: Peer, *, only: Only = None, offline: Offline = False) -> wire.DoctorReply:  # noqa: ARG002
+    async def doctor(self, peer: Peer, *, only: Only = None, offline: Offline = False) -> DoctorReply:  # noqa: ARG002
         """Examine the daemon's database, queue and embedding provider without changing anything."""
         request, asked_after = (tuple(only or ()), offline), self._begun
         async with self._one_at_a_time:
@@ -42,18 +42,12 @@ class Examiner(RunningDaemon):
             return await self._examine(request, fix=False)
 
     @Operation("POST", "/doctor/fix", DAEMON, errors=(507,))
-    async def doctor_fix(
-        self,
-        peer: Peer,  # noqa: ARG002
-        *,
-        only: Only = None,
-        offline: Offline = False,
-    ) -> wire.DoctorReply:
+    async def doctor_fix(self, peer: Peer, *, only: Only = None, offline: Offline = False) -> DoctorReply:  # noqa: ARG002
         """Examine and repair what can be repaired; report the repairs and the state after them."""
         async with self._one_at_a_time:
             return await self._examine((tuple(only or ()), offline), fix=True)
 
-    async def _examine(self, request: _Request, *, fix: bool) -> wire.DoctorReply:
+    async def _examine(self, request: _Request, *, fix: bool) -> DoctorReply:
         # Imported late, because all the checks would slow down the daemon's start.
         from agentctx.doctor.examination import examine_own
 

@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 from agentctx.doctor.check import Finding, check, passed, warned
-from agentctx.doctor.machine import Machine
+from agentctx.doctor.contexts import Machine
 from agentctx.storage.opening import offline_storage
 
 PYTHON_FROM: Final = (3, 11)

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.inner import Embedding, Inner, ProbeAnswer
+from agentctx.doctor.contexts import Embedding, Inner, ProbeAnswer
 from agentctx.embedding.providers.canary import embed_canary
 from agentctx.embedding.providers.prices import format_usd
 from agentctx.embedding.providers.registry import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agentctx.config.embedding import QueueSettings
 from agentctx.doctor.check import Finding, check, passed, warned
-from agentctx.doctor.inner import Inner
+from agentctx.doctor.contexts import Inner
 from agentctx.embedding.queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.records import BuriedRow, QueueDepth
 from agentctx.wire.wording import counted, duration

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.inner import Inner
+from agentctx.doctor.contexts import Inner
 from agentctx.embedding.providers.registry import NONE
 from agentctx.embedding.rerankers.registry import NONE as NO_RERANKER
 from agentctx.embedding.rerankers.registry import create_reranker, is_remote

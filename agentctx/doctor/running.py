@@ -8,7 +8,7 @@ from typing import Final
 from agentctx.config.outgoing import open_transport
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import Finding, check, failed, passed, warned
-from agentctx.doctor.inner import Inner
+from agentctx.doctor.contexts import Inner
 from agentctx.embedding.providers.registry import remote_url
 from agentctx.errors import ConfigInvalid
 from agentctx.service.status import without_context

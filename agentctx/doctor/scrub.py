@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, warned
-from agentctx.doctor.inner import Inner
+from agentctx.doctor.contexts import Inner
 from agentctx.storage.audit import ChainFault, ChainVerdict
 from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Damage, ScrubState

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.machine import Machine, SocketFacts
+from agentctx.doctor.contexts import Machine, SocketFacts
 
 
 @check(Machine, "socket.folder")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, skipped, warned
-from agentctx.doctor.inner import Inner
+from agentctx.doctor.contexts import Inner
 from agentctx.doctor.provider import OFF, PROBE_S, probe
 from agentctx.embedding.providers.base import DIMENSION_HINT, MODEL_CHANGED_HINT
 from agentctx.embedding.providers.canary import CANARY_COSINE, canary_cosine

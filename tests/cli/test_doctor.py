@@ -16,8 +16,8 @@ from agentctx.cli.checkup import Checkup
 from agentctx.cli.doctor import exit_code, report_lines
 from agentctx.cli.layout import width
 from agentctx.doctor.catalog import CHECK_IDS
+from agentctx.doctor.check import report
 from agentctx.doctor.daemon import RECORD_NAME
-from agentctx.doctor.runner import report
 from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 from tests.cli.terminal import Terminal
 from tests.daemon.host.installed import FAILED, install

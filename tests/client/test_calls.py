@@ -8,8 +8,7 @@ from agentctx.client import by_key, calls, saves
 from agentctx.client.api_call import ApiCall
 from agentctx.client.decode import UnreadableReply
 from agentctx.client.transport import HttpReply
-from agentctx.doctor.check import SCAN_S
-from agentctx.doctor.runner import FIX_S
+from agentctx.doctor.check import FIX_S, SCAN_S
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
 from agentctx.wire import SaveRequest
 

@@ -8,8 +8,7 @@ from typing import Any
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import skipped
-from agentctx.doctor.inner import Embedding, Inner
-from agentctx.doctor.machine import Contact, Machine
+from agentctx.doctor.contexts import Contact, Embedding, Inner, Machine
 from agentctx.times import wall_clock
 
 
@@ -20,6 +19,7 @@ def machine(**changes: Any) -> Machine:
         "settings": Settings(),
         "data_dir": None,
         "socket": Path("/s"),
+        "socket_mode": 0o600,
         "look_at_socket": lambda: None,
         "remove_stale_socket": lambda: "removed it",
         "contact": Contact(socket="/s"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.doctor.backup import judge_backups
-from agentctx.doctor.runner import run_checks
+from agentctx.doctor.check import run_checks
 from agentctx.storage.backups import RECORD_NAME, BackupRecord, record_success
 from tests.doctor.contexts import inner
 from tests.storage.test_backups import BACKUP

@@ -6,7 +6,7 @@ import pytest
 
 from agentctx.doctor.catalog import CHECK_IDS, GROUPS, INNER_IDS, group_of, position, select
 from agentctx.doctor.check import CHECKS
-from agentctx.doctor.inner import Inner
+from agentctx.doctor.contexts import Inner
 from agentctx.errors import InvalidInput
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from agentctx.config.schema import Settings
 from agentctx.doctor.catalog import select
+from agentctx.doctor.check import run_checks
 from agentctx.doctor.config_file import secret_paths
-from agentctx.doctor.runner import run_checks
 from agentctx.errors import ConfigInvalid
 from agentctx.wire import CheckResult
 from tests.doctor.contexts import machine

@@ -14,8 +14,8 @@ from agentctx.agents.connect.connected_files import ConnectedFiles
 from agentctx.agents.connect.files import content, replace
 from agentctx.cli.checkup import ask_bridge, find_agents
 from agentctx.doctor.catalog import select
-from agentctx.doctor.machine import Contact
-from agentctx.doctor.runner import run_checks
+from agentctx.doctor.check import run_checks
+from agentctx.doctor.contexts import Contact
 from agentctx.errors import AlreadyRunning
 from agentctx.wire import CheckResult
 from tests.doctor.contexts import machine

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from agentctx import __version__
 from agentctx.config.commit import own_commit
+from agentctx.doctor.check import run_checks
+from agentctx.doctor.contexts import Contact
 from agentctx.doctor.daemon import (
     RECORD_NAME,
     SLOW_START_MS,
@@ -20,8 +22,6 @@ from agentctx.doctor.daemon import (
     read_record,
     record_of,
 )
-from agentctx.doctor.machine import Contact
-from agentctx.doctor.runner import run_checks
 from agentctx.errors import AlreadyRunning, ConfigInvalid, DaemonUnreachable, DeadlineExceeded, StorageCorrupt
 from agentctx.times import parse_time
 from agentctx.wire import CheckStatus

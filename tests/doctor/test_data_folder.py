@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.doctor.check import run_checks
 from agentctx.doctor.data_folder import FileFacts, judge_files, judge_folder
-from agentctx.doctor.runner import run_checks
 from agentctx.wire import CheckResult
 from tests.doctor.contexts import machine
 from tests.live_files import vanishes_when_looked_at

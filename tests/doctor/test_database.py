@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.doctor.catalog import select
+from agentctx.doctor.check import run_checks
 from agentctx.doctor.database import (
     LARGE_WAL,
     judge_census,
@@ -18,7 +19,6 @@ from agentctx.doctor.database import (
     judge_words,
     repair_summary,
 )
-from agentctx.doctor.runner import run_checks
 from agentctx.storage.file.migrate import SchemaState
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import FileRepair

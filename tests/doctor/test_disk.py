@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.doctor.check import run_checks
 from agentctx.doctor.disk import filesystem_of, judge_filesystem, judge_reserve, judge_space
-from agentctx.doctor.runner import run_checks
 from agentctx.storage.file.reserve import ReserveState
 from tests.doctor.contexts import machine
 from tests.live_files import vanishes_when_looked_at

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from agentctx.doctor.catalog import select
+from agentctx.doctor.check import run_checks
 from agentctx.doctor.program import judge_python
-from agentctx.doctor.runner import run_checks
 from agentctx.storage.file.driver import sqlite_version
 from tests.doctor.contexts import machine
 

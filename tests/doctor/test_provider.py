@@ -6,10 +6,9 @@ import pytest
 from pydantic import SecretStr
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.doctor.check import CHECKS
-from agentctx.doctor.inner import Embedding
+from agentctx.doctor.check import CHECKS, run_checks
+from agentctx.doctor.contexts import Embedding
 from agentctx.doctor.provider import judge_key, judge_spending, make_embedding, probe
-from agentctx.doctor.runner import run_checks
 from agentctx.embedding.providers import registry
 from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.embedding.providers.canary import CANARY

@@ -7,9 +7,9 @@ import pytest
 
 from agentctx.config.embedding import RerankSettings
 from agentctx.config.schema import Settings
-from agentctx.doctor.inner import Embedding
+from agentctx.doctor.check import run_checks
+from agentctx.doctor.contexts import Embedding
 from agentctx.doctor.rag import judge_calibration, judge_rag
-from agentctx.doctor.runner import run_checks
 from agentctx.wire import CalibrationState, CheckResult
 from agentctx_testing.fake_provider.faults import HttpFault
 from agentctx_testing.fake_provider.serving import running

@@ -7,7 +7,7 @@ import pytest
 
 from agentctx.daemon.host import memory_limits
 from agentctx.daemon.host.memory_limits import MemoryLimits
-from agentctx.doctor.runner import run_checks
+from agentctx.doctor.check import run_checks
 from agentctx.doctor.running import judge_loop
 from agentctx.errors import StorageFailed
 from agentctx.service.telemetry.loop_lag import LoopLag

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.checkup import look_at_socket
-from agentctx.config.schema import Settings
-from agentctx.doctor.machine import SocketFacts
-from agentctx.doctor.runner import run_checks
+from agentctx.doctor.check import run_checks
+from agentctx.doctor.contexts import SocketFacts
 from agentctx.doctor.socket_file import judge_folder, judge_socket
 from agentctx.wire import CheckResult
 from tests.doctor.contexts import machine
@@ -58,7 +57,7 @@ async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckRe
 
     context = machine(
         socket=path,
-        settings=Settings.model_validate({"server": {"socket_mode": f"{wanted:04o}"}}),
+        socket_mode=wanted,
         look_at_socket=lambda: look_at_socket(path),
         remove_stale_socket=remove,
     )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from agentctx.config.embedding import EmbeddingSettings
+from agentctx.doctor.check import run_checks
 from agentctx.doctor.provider import make_embedding
-from agentctx.doctor.runner import run_checks
 from agentctx.doctor.space import (
     MIN_TEXTS,
     differences,
