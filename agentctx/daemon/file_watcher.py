@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from agentctx.doctor.database_file import check_place, missing, moved_note
+from agentctx.doctor.database_file import database_facts, missing, moved_note
 from agentctx.storage.base import FileStorage
 
 log = structlog.get_logger("agentctx.daemon")
@@ -24,7 +24,7 @@ def expect_database(database: Path) -> None:
     Raises:
         DatabaseMissing: a daemon has served this database before, and it no longer exists.
     """
-    place = check_place(database)
+    place = database_facts(database)
     if problem := missing(place):
         raise problem
     if place.moved_to:

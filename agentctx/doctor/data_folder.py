@@ -106,12 +106,12 @@ def _files(folder: Path) -> list[FileFacts]:
 
     A running daemon may remove a file meanwhile, as SQLite does with the WAL.
     """
-    found = []
+    files = []
     for path in sorted(folder.iterdir()):
         with suppress(FileNotFoundError):
             if stat.S_ISREG(path.lstat().st_mode):
-                found.append(_facts(path))
-    return found
+                files.append(_facts(path))
+    return files
 
 
 def _facts(path: Path) -> FileFacts:

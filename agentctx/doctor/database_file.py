@@ -17,7 +17,7 @@ _MOVED = ".moved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatabasePlace:
+class DatabaseFacts:
     """The state of a data folder as the next daemon would find it."""
 
     database: Path
@@ -35,10 +35,10 @@ def moved_note(data_dir: Path) -> Path:
     return data_dir.with_name(f"{data_dir.name}{_MOVED}")
 
 
-def check_place(database: Path) -> DatabasePlace:
+def database_facts(database: Path) -> DatabaseFacts:
     """Examine the data folder. Blocks. Raises `OSError`."""
     folder = database.parent
-    return DatabasePlace(
+    return DatabaseFacts(
         database=database,
         is_there=database.exists(),
         was_served=_was_served(folder),
@@ -64,42 +64,42 @@ def _moved_to(folder: Path) -> str:
         return ""
 
 
-def missing(place: DatabasePlace) -> DatabaseMissing | None:
+def missing(facts: DatabaseFacts) -> DatabaseMissing | None:
     """Return why no empty database may be created here, or None if one exists or never did."""
-    folder = place.database.parent
-    if place.is_there:
+    folder = facts.database.parent
+    if facts.is_there:
         return None
-    if place.moved_to:
+    if facts.moved_to:
         return DatabaseMissing(
-            f"{place.database} is missing: a running daemon saw it move to {place.moved_to}.",
+            f"{facts.database} is missing: a running daemon saw it move to {facts.moved_to}.",
             hint=f"Move it back, or start with --data-dir where it is now. To start with an empty memory, "
             f"remove {moved_note(folder)}.",
         )
-    if place.rescue_copies:
+    if facts.rescue_copies:
         return DatabaseMissing(
-            f"{place.database} is missing: a daemon saved its open copy as {place.rescue_copies[-1].name}.",
-            hint=f"Run `agentctx restore {place.rescue_copies[-1]}`.",
+            f"{facts.database} is missing: a daemon saved its open copy as {facts.rescue_copies[-1].name}.",
+            hint=f"Run `agentctx restore {facts.rescue_copies[-1]}`.",
         )
-    if place.was_served:
+    if facts.was_served:
         return DatabaseMissing(
-            f"{place.database} is missing, and a daemon has served from it.",
+            f"{facts.database} is missing, and a daemon has served from it.",
             hint="Move it back, or run `agentctx restore BACKUP`; if it is on a server, set storage.url. To "
             f"start with an empty memory, remove {folder / RECORD_NAME}.",
         )
     return None
 
 
-@check(Machine, "files.database", lambda machine: check_place(machine.database))
-def judge_place(place: DatabasePlace) -> Finding:
-    if problem := missing(place):
+@check(Machine, "files.database", lambda machine: database_facts(machine.database))
+def judge_database(facts: DatabaseFacts) -> Finding:
+    if problem := missing(facts):
         return failed(problem.message, hint=problem.hint)
-    if not place.is_there:
+    if not facts.is_there:
         return skipped("nothing is saved yet")
-    if place.rescue_copies:
+    if facts.rescue_copies:
         return warned(
-            f"{counted(len(place.rescue_copies), 'copy', 'copies')} of a removed or replaced database",
-            detail=listed(path.name for path in place.rescue_copies),
+            f"{counted(len(facts.rescue_copies), 'copy', 'copies')} of a removed or replaced database",
+            detail=listed(path.name for path in facts.rescue_copies),
             hint="If the current database lacks entries, stop the daemon and `agentctx restore` the copy; "
             "else remove it.",
         )
-    return passed(f"{place.database} is in place")
+    return passed(f"{facts.database} is in place")

@@ -96,26 +96,26 @@ def check_filesystem(machine: Machine) -> Finding:
     return judge_filesystem(filesystem_of(_nearest(folder).resolve(), mounts))
 
 
-def judge_filesystem(kind: str | None) -> Finding:
-    """Judge the file system; `kind` is its name in the kernel: `ext4`, `nfs4` …"""
-    if kind is None:
+def judge_filesystem(filesystem: str | None) -> Finding:
+    """Judge the file system; `filesystem` is its name in the kernel: `ext4`, `nfs4` …"""
+    if filesystem is None:
         return skipped("unknown file system")
-    if kind in NETWORK:
+    if filesystem in NETWORK:
         return failed(
-            f"the data folder is on {kind}, a network file system: SQLite can lose data there",
+            f"the data folder is on {filesystem}, a network file system: SQLite can lose data there",
             hint="Move the data folder to a local disk, and name it with data_dir or --data-dir.",
         )
-    if kind in SHARED_WITH_HOST:
+    if filesystem in SHARED_WITH_HOST:
         return warned(
-            f"the data folder is on {kind}, shared with another system: its locks may not work",
+            f"the data folder is on {filesystem}, shared with another system: its locks may not work",
             hint="Let only one system use the folder, or move it to a local disk.",
         )
-    if kind in IN_MEMORY:
+    if filesystem in IN_MEMORY:
         return warned(
-            f"the data folder is on {kind}: everything saved is gone after a restart of the machine",
+            f"the data folder is on {filesystem}: everything saved is gone after a restart of the machine",
             hint="Move the data folder to a disk, and name it with data_dir or --data-dir.",
         )
-    return passed(f"{kind}, a local disk")
+    return passed(f"{filesystem}, a local disk")
 
 
 def filesystem_of(path: Path, mounts: str) -> str | None:
@@ -123,23 +123,23 @@ def filesystem_of(path: Path, mounts: str) -> str | None:
 
     The deepest mount that contains the path counts, and of several mounts at one place the last.
     """
-    found: tuple[int, str] | None = None
+    deepest: tuple[int, str] | None = None
     for line in mounts.splitlines():
-        place, kind = _mount(line)
-        if kind and (path == place or place in path.parents):
-            depth = len(place.parts)
-            if found is None or depth >= found[0]:
-                found = depth, kind
-    return found[1] if found else None
+        mount, filesystem = _mount(line)
+        if filesystem and (path == mount or mount in path.parents):
+            depth = len(mount.parts)
+            if deepest is None or depth >= deepest[0]:
+                deepest = depth, filesystem
+    return deepest[1] if deepest else None
 
 
 def _mount(line: str) -> tuple[Path, str]:
     """Return mount point and type of `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda1 rw`."""
     before, _, after = line.partition(" - ")
-    fields, kind = before.split(" "), after.split(" ")[0]
+    fields, filesystem = before.split(" "), after.split(" ")[0]
     if len(fields) < 5:
         return Path("/"), ""
-    return Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[4])), kind
+    return Path(re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), fields[4])), filesystem
 
 
 def _nearest(folder: Path) -> Path:

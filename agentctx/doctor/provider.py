@@ -67,8 +67,8 @@ async def check_key(inner: Inner) -> Finding:
         return skipped(OFF)
     if isinstance(inner.embedding.problem, UnknownProvider):
         return skipped("unknown whether this provider needs a key")
-    found = provider_key(settings)
-    key = found.get_secret_value() if found else ""
+    secret = provider_key(settings)
+    key = secret.get_secret_value() if secret else ""
     return judge_key(settings.provider, describe_provider(settings.provider), key)
 
 

@@ -115,23 +115,23 @@ async def check_bookkeeping(inner: Inner) -> Finding:
     return judge_bookkeeping(await inner.upkeep.check_bookkeeping(), now=inner.clock())
 
 
-def judge_bookkeeping(found: BookkeepingReport, *, now: int) -> Finding:
-    if found.damaged:
-        rows = sum(damaged.rows for damaged in found.damaged)
+def judge_bookkeeping(state: BookkeepingReport, *, now: int) -> Finding:
+    if state.damaged:
+        rows = sum(damaged.rows for damaged in state.damaged)
         return failed(
             f"{counted(rows, 'bookkeeping row')} cannot be read",
-            detail=_distinct(f"{each.table}: {each.loss}" for each in found.damaged),
+            detail=_distinct(f"{each.table}: {each.loss}" for each in state.damaged),
             hint=f"Run `agentctx doctor --fix`, which repairs or removes them. {_DISK}",
             fixable=True,
         )
-    if found.set_aside:
+    if state.set_aside:
         return warned(
             "the installation's secret or the end of the audit trail was damaged and set apart",
-            detail=_distinct(found.set_aside),
+            detail=_distinct(state.set_aside),
             hint=_SECURITY,
             fixable=True,
         )
-    recent = [each for each in found.repaired if now - each.at < RECENT_MS]
+    recent = [each for each in state.repaired if now - each.at < RECENT_MS]
     if recent:
         return warned(
             f"bookkeeping rows were repaired at startup, last on {format_time(recent[0].at)}",

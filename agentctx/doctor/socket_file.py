@@ -42,11 +42,11 @@ def _repair(machine: Machine) -> str:
 @check(Machine, "socket.file", fix=_repair)
 def check_socket(machine: Machine) -> Finding:
     return judge_socket(
-        machine.socket, machine.look_at_socket(), wanted_mode=machine.socket_mode, me=os.geteuid()
+        machine.socket, machine.look_at_socket(), configured_mode=machine.socket_mode, me=os.geteuid()
     )
 
 
-def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int | None, me: int) -> Finding:
+def judge_socket(path: Path, facts: SocketFacts | None, *, configured_mode: int | None, me: int) -> Finding:
     if facts is None:
         return skipped(f"{path} does not exist")
     if facts.answer is None:
@@ -58,23 +58,23 @@ def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int | No
             hint=f"Start the daemon, which replaces it, or run `rm {path}`.",
             fixable=is_ours,
         )
-    if wanted_mode is None:
+    if configured_mode is None:
         return passed(f"{path}, mode {facts.mode:04o}, made by systemd: agentctx.socket says who may connect")
     if not is_ours and not _fault_of_mode(facts.mode):
         return passed(f"{path}, mode {facts.mode:04o}: its owner decides who may connect")
-    return _judge_mode(path, facts.mode, wanted_mode, is_ours=is_ours)
+    return _judge_mode(path, facts.mode, configured_mode, is_ours=is_ours)
 
 
-def _judge_mode(path: Path, mode: int, wanted: int, *, is_ours: bool) -> Finding:
+def _judge_mode(path: Path, mode: int, configured: int, *, is_ours: bool) -> Finding:
     if problem := _fault_of_mode(mode):
         return failed(
             f"{path} has mode {mode:04o}: {problem}",
-            hint=f"Run `chmod {wanted:o} {path}`.",
+            hint=f"Run `chmod {configured:o} {path}`.",
             fixable=is_ours,
         )
-    if mode != wanted:
+    if mode != configured:
         return warned(
-            f"{path} has mode {mode:04o}, server.socket_mode is {wanted:04o}",
+            f"{path} has mode {mode:04o}, server.socket_mode is {configured:04o}",
             hint="Name the daemon's own config with --config, or restart the daemon if it was changed since.",
         )
     return passed(f"{path}, mode {mode:04o}")

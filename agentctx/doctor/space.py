@@ -57,12 +57,8 @@ async def _own_space(inner: Inner) -> Space | None:
 
 def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Space | None:
     """Return the newest space with the fingerprint that is not retired, or None."""
-    wanted = dict(fingerprint)
-    ours = [
-        space
-        for space in spaces
-        if space.state is not SpaceState.RETIRED and dict(space.fingerprint) == wanted
-    ]
+    living = [space for space in spaces if space.state is not SpaceState.RETIRED]
+    ours = [space for space in living if dict(space.fingerprint) == dict(fingerprint)]
     return max(ours, key=lambda space: space.generation, default=None)
 
 
@@ -165,17 +161,17 @@ async def _remove_leftovers(inner: Inner) -> str:
 
 @check(Inner, "embedding.fingerprints", fix=_remove_leftovers, timeout_s=SCAN_S)
 async def check_fingerprints(inner: Inner) -> Finding:
-    found = await inner.storage.proofs.vectors_by_space()
-    return judge_fingerprints(found, running_models(inner.daemon.lanes) if inner.daemon else None)
+    spaces = await inner.storage.proofs.vectors_by_space()
+    return judge_fingerprints(spaces, running_models(inner.daemon.lanes) if inner.daemon else None)
 
 
-def judge_fingerprints(found: Sequence[SpaceVectors], running: RunningModels | None) -> Finding:
+def judge_fingerprints(spaces: Sequence[SpaceVectors], running: RunningModels | None) -> Finding:
     """Judge the spaces. `running` holds the running models, None if no daemon runs."""
-    left = stale_spaces(found)
-    mixed = [] if running is None else wrong_models(found, running)
+    left = stale_spaces(spaces)
+    mixed = [] if running is None else wrong_models(spaces, running)
     if not left and not mixed:
-        kept = [each for each in found if each.vectors]
-        vectors = sum(each.vectors for each in kept)
+        kept = [space for space in spaces if space.vectors]
+        vectors = sum(space.vectors for space in kept)
         if not vectors:
             return passed("there are no vectors")
         return passed(

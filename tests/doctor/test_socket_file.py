@@ -39,25 +39,25 @@ def bound(path: Path, mode: int = 0o600, *, listening: bool = True) -> Iterator[
 
 @pytest.mark.parametrize("mode", [0o600, 0o660, 0o666])
 def test_the_mode_of_a_socket_that_systemd_made_is_not_judged(mode: int) -> None:
-    finding = judge_socket(PATH, SocketFacts(mode, OTHER, "listening"), wanted_mode=None, me=ME)
+    finding = judge_socket(PATH, SocketFacts(mode, OTHER, "listening"), configured_mode=None, me=ME)
     assert finding.status == "pass"
     assert "made by systemd" in finding.message
 
 
 @pytest.mark.parametrize(("me", "status"), [(ME, "pass"), (0, "warn"), (OTHER, "warn")])
 def test_who_may_connect_to_another_users_socket_is_that_users_affair(me: int, status: str) -> None:
-    finding = judge_socket(PATH, SocketFacts(0o660, OTHER, "listening"), wanted_mode=0o600, me=me)
+    finding = judge_socket(PATH, SocketFacts(0o660, OTHER, "listening"), configured_mode=0o600, me=me)
     assert finding.status == status
 
 
-async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckResult:
+async def look(path: Path, *, configured: int = 0o600, fix: bool = False) -> CheckResult:
     def remove() -> str:
         path.unlink()
         return "removed it"
 
     context = machine(
         socket=path,
-        socket_mode=wanted,
+        socket_mode=configured,
         look_at_socket=lambda: look_at_socket(path),
         remove_stale_socket=remove,
     )
@@ -65,7 +65,7 @@ async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckRe
 
 
 @pytest.mark.parametrize(
-    ("mode", "wanted", "status", "fixable"),
+    ("mode", "configured", "status", "fixable"),
     [
         (0o600, 0o600, "pass", False),
         (0o660, 0o660, "pass", False),
@@ -75,14 +75,14 @@ async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckRe
         (0o200, 0o600, "fail", True),
     ],
 )
-def test_the_mode(mode: int, wanted: int, status: str, fixable: bool) -> None:
-    finding = judge_socket(PATH, SocketFacts(mode, ME, "listening"), wanted_mode=wanted, me=ME)
+def test_the_mode(mode: int, configured: int, status: str, fixable: bool) -> None:
+    finding = judge_socket(PATH, SocketFacts(mode, ME, "listening"), configured_mode=configured, me=ME)
     assert (finding.status, finding.fixable) == (status, fixable)
 
 
 def test_a_socket_of_another_user_is_not_repaired() -> None:
     for facts in (SocketFacts(0o666, OTHER, "listening"), SocketFacts(0o600, OTHER, "gone")):
-        finding = judge_socket(PATH, facts, wanted_mode=0o600, me=ME)
+        finding = judge_socket(PATH, facts, configured_mode=0o600, me=ME)
         assert (finding.is_trouble, finding.fixable) == (True, False)
 
 
@@ -105,7 +105,7 @@ async def test_a_socket_that_somebody_listens_on_is_well(folder: Path) -> None:
 async def test_a_socket_that_is_open_to_everybody_is_closed(folder: Path) -> None:
     with bound(folder / "s", 0o666):
         assert (await look(folder / "s")).status == "fail"
-        result = await look(folder / "s", wanted=0o660, fix=True)
+        result = await look(folder / "s", configured=0o660, fix=True)
     assert (result.status, result.fixed) == ("pass", f"set mode 0660 on {folder / 's'}")
     assert stat.S_IMODE((folder / "s").stat().st_mode) == 0o660
 
