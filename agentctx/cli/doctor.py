@@ -22,13 +22,13 @@ EXIT_TROUBLE = 1
 MIN_WIDTH = 30
 """Minimum width of a message in columns, however narrow the terminal."""
 
-_MARKS: dict[CheckStatus, tuple[str, str, Style]] = {
+_SYMBOLS: dict[CheckStatus, tuple[str, str, Style]] = {
     "pass": ("✓", "ok", "green"),
     "warn": ("!", "!!", "yellow"),
     "fail": ("✗", "XX", "red"),
     "skip": ("-", "--", "dim"),
 }
-"""By status: the mark, its ASCII form, and the colour."""
+"""By status: the symbol, its ASCII form, and the colour."""
 
 _TITLES = {
     "program": "Program",
@@ -124,12 +124,12 @@ def _title(check: CheckResult) -> str:
 
 
 def _check_lines(check: CheckResult, column: int, limit: int | None, *, unicode: bool) -> Iterator[str]:
-    pretty, ascii_only, style = _MARKS.get(check.status, _MARKS["skip"])
-    mark = pretty if unicode else ascii_only
-    indent = " " * (len(GAP) + len(mark) + 1 + column + len(GAP))
+    pretty, ascii_only, style = _SYMBOLS.get(check.status, _SYMBOLS["skip"])
+    symbol = pretty if unicode else ascii_only
+    indent = " " * (len(GAP) + len(symbol) + 1 + column + len(GAP))
     first, *rest = _wrapped(check.message, limit, len(indent))
     name = check.id + " " * (column - width(check.id))
-    yield f"{GAP}{paint(mark, style)} {name}{GAP}{first}"
+    yield f"{GAP}{paint(symbol, style)} {name}{GAP}{first}"
     yield from (indent + line for line in rest)
     for text, tone in _notes(check):
         yield from (indent + paint(line, tone) for line in _wrapped(text, limit, len(indent)))
@@ -150,8 +150,8 @@ def _wrapped(text: str, limit: int | None, indent: int) -> Sequence[str]:
     line = printable(" ".join(text.split()))
     if limit is None:
         return [line]
-    room = max(MIN_WIDTH, limit - indent)
-    return wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+    columns = max(MIN_WIDTH, limit - indent)
+    return wrap(line, columns, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _summary(summary: DoctorSummary) -> str:

@@ -40,11 +40,6 @@ def group_of(check: str) -> str:
     return _GROUP_OF.get(check, check.partition(".")[0])
 
 
-def position(check: str) -> int:
-    """Return the position of a check in a report; checks unknown to this version come last."""
-    return CHECK_IDS.index(check) if check in CHECK_IDS else len(CHECK_IDS)
-
-
 def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the selected checks in order. `only` and `skip` hold check ids and group names.
 

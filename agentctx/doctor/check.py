@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from agentctx import __version__
-from agentctx.doctor.catalog import group_of, position
+from agentctx.doctor.catalog import CHECK_IDS, group_of
 from agentctx.errors import AgentctxError, DeadlineExceeded
 from agentctx.wire import CheckResult, CheckStatus, DoctorReply, DoctorSummary
 
@@ -231,8 +231,9 @@ def skip_all(checks: Iterable[str], reason: str) -> list[CheckResult]:
 
 
 def report(results: Iterable[CheckResult]) -> DoctorReply:
-    """Return the report: all results in the order of the catalog, and the count of each status."""
-    checks = sorted(results, key=lambda checked: position(checked.id))
+    """Return the report: all results in the order of the catalog, unknown ones last, and their counts."""
+    order = {check: number for number, check in enumerate(CHECK_IDS)}
+    checks = sorted(results, key=lambda checked: order.get(checked.id, len(order)))
     n = Counter(checked.status for checked in checks)
     summary = DoctorSummary(passed=n["pass"], warned=n["warn"], failed=n["fail"], skipped=n["skip"])
     return DoctorReply(version=__version__, ok=not n["fail"], checks=checks, summary=summary)

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from agentctx.doctor.catalog import CHECK_IDS, GROUPS, INNER_IDS, group_of, position, select
+from agentctx.doctor.catalog import CHECK_IDS, GROUPS, INNER_IDS, group_of, select
 from agentctx.doctor.check import CHECKS
 from agentctx.doctor.contexts import Inner
 from agentctx.errors import InvalidInput
@@ -45,7 +45,6 @@ def test_an_unknown_name_is_refused_with_all_that_are_known(options: dict[str, l
         assert name in caught.value.hint
 
 
-def test_a_check_of_another_version_has_a_place_and_a_group() -> None:
+def test_a_check_of_another_version_has_a_group() -> None:
     assert group_of("future.thing") == "future"
-    assert position("future.thing") > position(CHECK_IDS[-1])
     assert group_of("sqlite.version") == "program"

@@ -9,6 +9,7 @@ import pytest
 
 from agentctx import __version__
 from agentctx.doctor import check as check_module
+from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.doctor.check import (
     Finding,
     Skip,
@@ -191,8 +192,9 @@ def result(check: str, status: CheckStatus = "pass") -> CheckResult:
 
 
 def test_results_of_both_sources_are_merged_in_order() -> None:
-    reply = report([result("queue.backlog"), result("future.check"), result("sqlite.version")])
-    assert [check.id for check in reply.checks] == ["sqlite.version", "queue.backlog", "future.check"]
+    last = CHECK_IDS[-1]
+    reply = report(map(result, ["queue.backlog", "future.check", last, "sqlite.version"]))
+    assert [check.id for check in reply.checks] == ["sqlite.version", "queue.backlog", last, "future.check"]
     assert (reply.ok, reply.version) == (True, __version__)
 
 

@@ -79,7 +79,7 @@ async def test_only_requested_checks_run(core: Core) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "found", "said"),
+    ("how", "faults", "repair"),
     [
         (damage.lose_a_vector, {"database.invariant": "fail"}, "made 1 missing job"),
         (damage.leave_an_orphan, {"database.invariant": "fail"}, "orphan"),
@@ -102,16 +102,16 @@ async def test_only_requested_checks_run(core: Core) -> None:
     ],
 )
 async def test_damage_is_found_and_repaired_while_the_queue_runs(
-    core: Core, tmp_path: Path, how: Callable[[Connection], object], found: dict[str, str], said: str
+    core: Core, tmp_path: Path, how: Callable[[Connection], object], faults: dict[str, str], repair: str
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)
     before = await examined(core)
-    assert troubles(before) == found
-    assert all(before[name].fixable and before[name].fixed is None for name in found.keys() - LOST.keys())
+    assert troubles(before) == faults
+    assert all(before[name].fixable and before[name].fixed is None for name in faults.keys() - LOST.keys())
 
     repaired = await examined(core, fix=True)
     assert troubles(repaired) == {}
-    assert said in "".join(check.fixed or "" for check in repaired.values())
+    assert repair in "".join(check.fixed or "" for check in repaired.values())
 
     # The running queue received the new jobs.
     await embedded(core)
