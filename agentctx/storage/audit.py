@@ -140,8 +140,8 @@ class AuditStorage(Protocol):
 def next_row(secret: bytes, previous: Head, event: Event, *, now: int) -> AuditRow:
     """Return the row that follows `previous`."""
     at = now if event.at is None else event.at
-    place = event.principal, event.namespace, event.subject, _ENCODE(event.detail)
-    values = (previous.seq + 1, at, event.kind, *place)
+    fields = event.principal, event.namespace, event.subject, _ENCODE(event.detail)
+    values = (previous.seq + 1, at, event.kind, *fields)
     return AuditRow(*values, previous.hash, _hash_of(secret, values, previous.hash))
 
 

@@ -76,10 +76,10 @@ def scores(rarities: Sequence[float], counts: npt.NDArray[np.float64], lengths: 
 
 def counts_of(postings: Postings, chunks: Numbers) -> Numbers:
     """Return the number of occurrences of the term in each of the chunks."""
-    places = np.searchsorted(postings.chunks, chunks)
-    places[places == len(postings.chunks)] = 0
-    has = postings.chunks[places] == chunks if len(postings.chunks) else np.zeros(len(chunks), np.bool_)
-    return np.where(has, postings.counts[places], 0) if has.any() else np.zeros(len(chunks), np.int64)
+    positions = np.searchsorted(postings.chunks, chunks)
+    positions[positions == len(postings.chunks)] = 0
+    has = postings.chunks[positions] == chunks if len(postings.chunks) else np.zeros(len(chunks), np.bool_)
+    return np.where(has, postings.counts[positions], 0) if has.any() else np.zeros(len(chunks), np.int64)
 
 
 def intersect(chunks: Numbers, counts: Numbers, wanted: Numbers) -> tuple[Numbers, Numbers]:

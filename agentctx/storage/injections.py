@@ -170,5 +170,5 @@ class InjectionIds:
 
 def _encoded(number: int) -> str:
     return "".join(
-        _DIGITS[number >> 5 * place & 31] for place in reversed(range(_TIME_DIGITS + _RANDOM_DIGITS))
+        _DIGITS[number >> 5 * digit & 31] for digit in reversed(range(_TIME_DIGITS + _RANDOM_DIGITS))
     )

@@ -96,7 +96,7 @@ def chunk_damage(entry_id: str, texts: ChunkTexts, chunks: Sequence[StoredChunk]
     """Compare the chunks of a live version, in order, with its texts."""
     if not chunks or not is_covered(texts, [chunk.piece for chunk in chunks]):
         yield Damage(entry_id, "chunk")
-    for place, chunk in enumerate(chunks):
-        is_known = chunk.ordinal == place and 1 <= chunk.chunking <= CHUNKING_VERSION
+    for index, chunk in enumerate(chunks):
+        is_known = chunk.ordinal == index and 1 <= chunk.chunking <= CHUNKING_VERSION
         if not is_known or not texts.is_sound(chunk.piece, chunk.hash):
             yield Damage(entry_id, "chunk")

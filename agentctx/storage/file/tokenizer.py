@@ -41,13 +41,13 @@ class Tokenizer:
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the stemmed tokens of each text, in order, including repetitions."""
-        words = {place: _WORD.findall(text.lower()) for place, text in enumerate(texts) if text.isascii()}
+        words = {index: _WORD.findall(text.lower()) for index, text in enumerate(texts) if text.isascii()}
         try:
             found = _each_stemmed(words, self._stems)
         except KeyError:  # new words
             found = _each_stemmed(words, self._stems_of(words.values()))
-        others = iter(self._read([text for place, text in enumerate(texts) if place not in words]))
-        return [found[place] if place in found else next(others) for place in range(len(texts))]
+        others = iter(self._read([text for index, text in enumerate(texts) if index not in words]))
+        return [found[index] if index in found else next(others) for index in range(len(texts))]
 
     def drop_stems(self) -> None:
         """Forget the words of the texts so far."""
@@ -88,4 +88,4 @@ class Tokenizer:
 
 def _each_stemmed(words: Mapping[int, Sequence[str]], stems: Mapping[str, str]) -> dict[int, list[str]]:
     """Raise KeyError if a word is missing: checking first would cost as much."""
-    return {place: list(map(stems.__getitem__, each)) for place, each in words.items()}
+    return {index: list(map(stems.__getitem__, each)) for index, each in words.items()}

@@ -72,7 +72,7 @@ class EngineReport:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPlace:
+class MemoryLocation:
     """The location of a memory: the settings that open it, its file if it has one, and its display name."""
 
     settings: Settings
@@ -104,15 +104,15 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
             return asyncio.run(_copy_memory(source, target, dry_run=dry_run))
 
 
-def _only_copy(place: MemoryPlace) -> Lock:
+def _only_copy(location: MemoryLocation) -> Lock:
     """Keep other processes from copying from or to the file. Raises `AlreadyRunning`."""
-    message = f"Another `agentctx migrate` is copying {place.file}."
-    return _lock(place.file.with_name("migrate.lock"), message, hint="Wait until it has ended.")
+    message = f"Another `agentctx migrate` is copying {location.file}."
+    return _lock(location.file.with_name("migrate.lock"), message, hint="Wait until it has ended.")
 
 
-def _no_daemon_on(place: MemoryPlace) -> Lock:
+def _no_daemon_on(location: MemoryLocation) -> Lock:
     """Keep daemons from opening the file. Raises `AlreadyRunning`."""
-    return _lock(data_lock_path(place.file.parent), "", hint="Stop it, or copy into another folder.")
+    return _lock(data_lock_path(location.file.parent), "", hint="Stop it, or copy into another folder.")
 
 
 def _lock(path: Path, message: str, *, hint: str) -> Lock:
@@ -123,19 +123,19 @@ def _lock(path: Path, message: str, *, hint: str) -> Lock:
 
 
 @contextmanager
-def _source_is_still(place: MemoryPlace) -> Iterator[bool]:
+def _source_is_still(location: MemoryLocation) -> Iterator[bool]:
     """Keep daemons from opening the file; yield False if one has it open. A server has no such lock: True."""
     with ExitStack() as stack:
         is_still = True
-        if place.is_file:
+        if location.is_file:
             try:
-                stack.enter_context(_no_daemon_on(place))
+                stack.enter_context(_no_daemon_on(location))
             except AlreadyRunning:
                 is_still = False
         yield is_still
 
 
-def source_and_target(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
+def source_and_target(settings: Settings, to: str) -> tuple[MemoryLocation, MemoryLocation]:
     """Return the source and the target."""
     is_server = to.startswith(SERVER)
     if is_server and settings.storage.url:
@@ -146,11 +146,13 @@ def source_and_target(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryP
     if is_server:
         target = _with_url(settings, to)
         shown = server_of(target) or ""
-        return MemoryPlace(settings, _current(database), str(database)), MemoryPlace(target, database, shown)
+        return MemoryLocation(settings, _current(database), str(database)), MemoryLocation(
+            target, database, shown
+        )
     path = Path(to).absolute()
     path = path / database.name if path.is_dir() else path
     shown = server_of(settings) or ""
-    return MemoryPlace(settings, database, shown), MemoryPlace(_with_url(settings, ""), path, str(path))
+    return MemoryLocation(settings, database, shown), MemoryLocation(_with_url(settings, ""), path, str(path))
 
 
 def report_lines(report: EngineReport) -> Iterator[str]:
@@ -197,7 +199,7 @@ def _with_url(settings: Settings, url: str) -> Settings:
     return settings.model_copy(update={"storage": changed})
 
 
-async def _copy_memory(source: MemoryPlace, target: MemoryPlace, *, dry_run: bool) -> EngineReport:
+async def _copy_memory(source: MemoryLocation, target: MemoryLocation, *, dry_run: bool) -> EngineReport:
 
     async with open_source(source) as memory:
         if dry_run:
@@ -209,22 +211,22 @@ async def _copy_memory(source: MemoryPlace, target: MemoryPlace, *, dry_run: boo
 
 
 @asynccontextmanager
-async def open_source(place: MemoryPlace) -> AsyncIterator[CopySource]:
+async def open_source(location: MemoryLocation) -> AsyncIterator[CopySource]:
     """Open a database only to read it. Daemons may be using it."""
-    if place.is_file:
-        await asyncio.to_thread(usable_schema, place.file)
-        yield SqliteFileSource(place.file)
+    if location.is_file:
+        await asyncio.to_thread(usable_schema, location.file)
+        yield SqliteFileSource(location.file)
     else:
-        async with _closing(await _open_server(place.settings)) as storage:
+        async with _closing(await _open_server(location.settings)) as storage:
             yield storage.copying
 
 
-async def _open_target(place: MemoryPlace) -> Storage:
+async def _open_target(location: MemoryLocation) -> Storage:
     """Open or create a database, with the current schema, without registering as its daemon."""
-    if place.is_file:
-        return await open_storage(place.settings, place.file, clock=wall_clock)
-    await plugin.update_schema(place.settings, applies=True)
-    return await _open_server(place.settings)
+    if location.is_file:
+        return await open_storage(location.settings, location.file, clock=wall_clock)
+    await plugin.update_schema(location.settings, applies=True)
+    return await _open_server(location.settings)
 
 
 async def _open_server(settings: Settings) -> Storage:
@@ -240,7 +242,7 @@ async def _closing(storage: Storage) -> AsyncIterator[Storage]:
 
 
 async def _repeat_passes(
-    place: MemoryPlace, source: CopySource, target: Storage
+    location: MemoryLocation, source: CopySource, target: Storage
 ) -> tuple[CopyPass, int | None]:
     """Run passes until one was the last, or another would hardly change less.
 
@@ -249,12 +251,12 @@ async def _repeat_passes(
     changed, previous = 0, None
     while True:
         began = time.monotonic()
-        with _source_is_still(place) as is_still:
+        with _source_is_still(location) as is_still:
             is_last = is_still and await source.present_daemon() is None
             done = await copy_pass(source, target.copying, is_last=is_last)
             is_last = is_last and await source.present_daemon() is None
             if is_last and not done.differences:
-                await finish_copy(target, done, origin=place.shown, principal=os.geteuid())
+                await finish_copy(target, done, origin=location.shown, principal=os.geteuid())
         changed += done.changed
         if is_last or has_converged(previous, done.changed):
             seconds_left = None if is_last else math.ceil(time.monotonic() - began)
@@ -263,8 +265,8 @@ async def _repeat_passes(
 
 
 def _report(
-    source: MemoryPlace,
-    target: MemoryPlace,
+    source: MemoryLocation,
+    target: MemoryLocation,
     counted: CopyTally,
     done: CopyPass | None = None,
     seconds_left: int | None = None,

@@ -29,15 +29,15 @@ async def register(conn: Connection) -> None:
     Nothing in a database without pgvector, which is refused later.
     """
     async with driver.transaction(conn, driver.BEGIN_READING):
-        schema = await conn.fetchval(_SCHEMA)
-        if schema is None:
+        installed_in = await conn.fetchval(_SCHEMA)
+        if installed_in is None:
             return
-        for name, place, decoder in (
-            ("halfvec", schema, decode_halfvec),
-            ("sparsevec", schema, bytes),
+        for name, schema, decoder in (
+            ("halfvec", installed_in, decode_halfvec),
+            ("sparsevec", installed_in, bytes),
             ("tsvector", "pg_catalog", bytes),
         ):
-            await conn.set_type_codec(name, schema=place, encoder=bytes, decoder=decoder, format="binary")
+            await conn.set_type_codec(name, schema=schema, encoder=bytes, decoder=decoder, format="binary")
 
 
 def encode_halfvec(vector: Vectors) -> bytes:

@@ -136,8 +136,8 @@ def _place_vectors(conn: Connection, chunk_ids: Sequence[int], draft: Draft) -> 
     for index in spaces.prepared(conn):
         rows = index.sound(conn, chunk_ids)
         index.delete(conn, [row[0] for row in rows])
-        place = (draft.namespace, draft.collection, draft.session)
-        index.insert(conn, [(row[0], *place, row[4]) for row in rows])
+        scope = (draft.namespace, draft.collection, draft.session)
+        index.insert(conn, [(row[0], *scope, row[4]) for row in rows])
 
 
 def _remove_rows(conn: Connection, rows: Sequence[_Row], texts: ChunkTexts) -> None:

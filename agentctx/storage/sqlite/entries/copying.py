@@ -103,8 +103,8 @@ def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[CopiedCh
     for chunk, space, *job in conn.execute(_JOBS, (json.dumps(ids),)):
         jobs[chunk][space] = CopiedJob(*job)
     found: dict[int, list[CopiedChunk]] = defaultdict(list)
-    for seq, chunk, *place in rows:
-        found[seq].append(CopiedChunk._make((*place, vectors[chunk], jobs[chunk])))
+    for seq, chunk, *piece in rows:
+        found[seq].append(CopiedChunk._make((*piece, vectors[chunk], jobs[chunk])))
     return found
 
 
@@ -134,10 +134,10 @@ def _put_version(conn: Connection, version: CopiedVersion, *, now: int) -> int:
         _set_live(conn, [row], live=False)
         checksums.seal(conn, row[0])
         _set_live(conn, rivals, live=True)
-    for place in replaced:
-        conn.execute("UPDATE entries SET seq = ? WHERE seq = ?", (*place, *row))
-        conn.execute("UPDATE chunks SET entry = ? WHERE entry = ?", (*place, *row))
-        row = place
+    for former in replaced:
+        conn.execute("UPDATE entries SET seq = ? WHERE seq = ?", (*former, *row))
+        conn.execute("UPDATE chunks SET entry = ? WHERE entry = ?", (*former, *row))
+        row = former
     return int(row[0])
 
 
@@ -165,12 +165,12 @@ def _put_chunks(
     made = conn.execute(
         "SELECT id, cue, start_at, end_at, hash FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
     ).fetchall()
-    place = version.draft.namespace, version.draft.collection, version.draft.session
+    scope = version.draft.namespace, version.draft.collection, version.draft.session
     originals = {each[:4]: each for each in version.chunks}
-    for chunk, *where, digest in made:
-        copied = originals.get((*where, digest), NOTHING_COPIED)
+    for chunk, *piece, digest in made:
+        copied = originals.get((*piece, digest), NOTHING_COPIED)
         for space, vector in copied.vectors.items():
-            SpaceIndex(space).insert(conn, [(chunk, *place, vector)])
+            SpaceIndex(space).insert(conn, [(chunk, *scope, vector)])
         for space, job in jobs_of(copied, enabled, now).items():
             conn.execute(_ADD_JOB, (chunk, space, digest, *job))
 
@@ -252,13 +252,13 @@ class SqliteCopying(_CopyReads):
         return await self.db.writer.run(lambda conn: spaces.adopt(conn, originals, now=now))
 
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
-        places = ", ".join("?" * len(table.columns))
-        sql = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({places}) {table.on_conflict}"  # noqa: S608 - constants
+        values = ", ".join("?" * len(table.columns))
+        sql = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({values}) {table.on_conflict}"  # noqa: S608 - constants
         await self._write_many(sql, rows)
 
     async def remove_rows(self, table: CopiedTable, keys: Sequence[Sequence[Value]]) -> None:
-        places = ", ".join("?" * table.keys)
-        await self._write_many(f"DELETE FROM {table.name} WHERE ({', '.join(table.key)}) = ({places})", keys)  # noqa: S608 - constants
+        values = ", ".join("?" * table.keys)
+        await self._write_many(f"DELETE FROM {table.name} WHERE ({', '.join(table.key)}) = ({values})", keys)  # noqa: S608 - constants
 
     async def _write_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
         def write(conn: Connection) -> None:

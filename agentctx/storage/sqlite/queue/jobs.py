@@ -78,7 +78,7 @@ def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
     pending: dict[int, list[VectorRow]] = defaultdict(list)
     for job, vector in zip(jobs, vectors, strict=True):
         if _take(conn, job):
-            pending[job.space].append((job.chunk, *_place(conn, job.chunk), vector.tobytes()))
+            pending[job.space].append((job.chunk, *_scope_of(conn, job.chunk), vector.tobytes()))
     for space, found in pending.items():
         SpaceIndex(space).insert(conn, found)
     return sum(len(found) for found in pending.values())
@@ -181,7 +181,7 @@ def _take(conn: Connection, job: Job) -> bool:
     return bool(deleted.rowcount)
 
 
-def _place(conn: Connection, chunk: int) -> tuple[str, str, str]:
+def _scope_of(conn: Connection, chunk: int) -> tuple[str, str, str]:
     row = conn.execute(
         """SELECT entries.namespace, entries.collection, entries.session
            FROM chunks JOIN entries ON entries.seq = chunks.entry WHERE chunks.id = ?""",

@@ -125,7 +125,7 @@ def is_complete(conn: Connection, seq: int) -> bool:
         "SELECT ordinal, hash, cue, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
     ).fetchall()
     texts = texts_of_version(conn, seq)
-    pieces = [(place, ordinal, digest, Piece(*piece)) for place, (ordinal, digest, *piece) in enumerate(cut)]
+    pieces = [(index, ordinal, digest, Piece(*piece)) for index, (ordinal, digest, *piece) in enumerate(cut)]
     return is_covered(texts, [piece for *_, piece in pieces]) and all(
-        ordinal == place and texts.is_sound(piece, digest) for place, ordinal, digest, piece in pieces
+        ordinal == index and texts.is_sound(piece, digest) for index, ordinal, digest, piece in pieces
     )

@@ -19,8 +19,8 @@ def appending(first: int) -> str:
 
     `chain_end` returns a row only if the first one follows the end of the chain.
     """
-    chain, seqs, previous, hashes = (f"${first + place}" for place in (0, 1, len(_KINDS) - 1, len(_KINDS)))
-    casts = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_KINDS, first + 1))
+    chain, seqs, previous, hashes = (f"${first + number}" for number in (0, 1, len(_KINDS) - 1, len(_KINDS)))
+    casts = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(_KINDS, first + 1))
     return f"""audit_event AS (
       INSERT INTO audit (chain, seq, at, kind, principal, namespace, subject, detail, previous_hash, hash)
       SELECT {chain}::text, * FROM unnest({casts})),

@@ -93,8 +93,8 @@ async def _rows(
     conn: Connection, table: CopiedTable, after: Sequence[Value] | None, limit: int
 ) -> list[tuple[Value, ...]]:
     key = ", ".join(table.key)
-    places = ", ".join(f"${number}" for number in range(2, table.keys + 2))
-    condition = f"WHERE ({key}) > ({places})" if after else ""
+    placeholders = ", ".join(f"${number}" for number in range(2, table.keys + 2))
+    condition = f"WHERE ({key}) > ({placeholders})" if after else ""
     sql = f"SELECT {', '.join(table.columns)} FROM {table.source} {condition} ORDER BY {key} LIMIT $1"  # noqa: S608 - constants
     rows = await conn.fetch(sql, limit, *(after or ()))
     return [tuple(int(value) if isinstance(value, bool) else value for value in row) for row in rows]
@@ -121,8 +121,8 @@ async def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[Co
     for chunk, space, *job in await conn.fetch(_JOBS, ids):
         jobs[chunk][space] = CopiedJob(*job)
     found: dict[int, list[CopiedChunk]] = defaultdict(list)
-    for seq, chunk, *place in rows:
-        found[seq].append(CopiedChunk._make((*place, vectors[chunk], jobs[chunk])))
+    for seq, chunk, *piece in rows:
+        found[seq].append(CopiedChunk._make((*piece, vectors[chunk], jobs[chunk])))
     return found
 
 
@@ -211,8 +211,8 @@ async def _put_chunks(conn: Connection, added: Mapping[int, CopiedVersion], *, n
     originals = {(seq, *each[:4]): each for seq, version in added.items() for each in version.chunks}
     vectors: dict[int, list[tuple[int, str, bytes]]] = defaultdict(list)
     jobs = []
-    for seq, chunk, *place, digest in await conn.fetch(_ADDED_CHUNKS, list(added)):
-        copied = originals.get((seq, *place, digest), NOTHING_COPIED)
+    for seq, chunk, *piece, digest in await conn.fetch(_ADDED_CHUNKS, list(added)):
+        copied = originals.get((seq, *piece, digest), NOTHING_COPIED)
         for space, vector in copied.vectors.items():
             half = pgvector.encode_halfvec(np.frombuffer(vector, dtype="<f4"))
             vectors[space].append((chunk, added[seq].draft.namespace, half))
@@ -229,9 +229,9 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 async def _put_rows(conn: Connection, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
-    places = ", ".join(f"${number}" for number in range(1, len(table.columns) + 1))
+    placeholders = ", ".join(f"${number}" for number in range(1, len(table.columns) + 1))
     head = f"INSERT INTO {table.name} ({', '.join(table.columns)}) OVERRIDING SYSTEM VALUE"
-    sql = f"{head} VALUES ({places}) {table.on_conflict}"
+    sql = f"{head} VALUES ({placeholders}) {table.on_conflict}"
     flags = [table.columns.index(name) for name in table.flags]
     values = [[bool(value) if number in flags else value for number, value in enumerate(row)] for row in rows]
     await conn.executemany(sql, values)
@@ -266,8 +266,8 @@ class PostgresqlCopying(PostgresqlPart):
         await self.db.write(lambda conn: _remove(conn, keys))
 
     async def remove_rows(self, table: CopiedTable, keys: Sequence[Sequence[Value]]) -> None:
-        places = ", ".join(f"${number}" for number in range(1, table.keys + 1))
-        sql = f"DELETE FROM {table.name} WHERE ({', '.join(table.key)}) = ({places})"  # noqa: S608 - constants
+        placeholders = ", ".join(f"${number}" for number in range(1, table.keys + 1))
+        sql = f"DELETE FROM {table.name} WHERE ({', '.join(table.key)}) = ({placeholders})"  # noqa: S608 - constants
         await self.db.write(lambda conn: conn.executemany(sql, keys))
 
     async def put(self, versions: Sequence[CopiedVersion]) -> None:

@@ -19,7 +19,7 @@ def remembering(first: int) -> str:
 
     Of two transactions with the same key, the second waits for the first, and fails if it is committed.
     """
-    casts = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_COLUMNS, first))
+    casts = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(_COLUMNS, first))
     return f"""remembered AS (
       INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
       SELECT * FROM unnest({casts}))"""  # noqa: S608 - numbers of parameters

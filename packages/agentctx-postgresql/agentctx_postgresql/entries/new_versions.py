@@ -44,7 +44,7 @@ _COLUMNS: Final = {
 _FIRST: Final = chunks.PARAMETERS + 1
 _NAMES: Final = ", ".join(_COLUMNS)
 _VALUES: Final = ", ".join("attributes::json" if name == "attributes" else name for name in _COLUMNS)
-_GIVEN: Final = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_COLUMNS.values(), _FIRST))
+_GIVEN: Final = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(_COLUMNS.values(), _FIRST))
 _EVENTS: Final = _FIRST + len(_COLUMNS)
 _ANSWERS: Final = _EVENTS + audit_events.PARAMETERS
 _INSERT: Final = f"""

@@ -121,30 +121,30 @@ def _words(columns: Sequence[Sequence[str]]) -> Words:
     share_once = _share(1, length)
     lexemes: list[bytes] = []
     weights: dict[int, float] = {}
-    places = _places(columns)
-    indexed = map(_INDEXED.__getitem__, places)
-    for (lexeme, dimension), positions in zip(indexed, places.values(), strict=True):
+    positions_by_token = _positions_by_token(columns)
+    indexed = map(_INDEXED.__getitem__, positions_by_token)
+    for (lexeme, dimension), positions in zip(indexed, positions_by_token.values(), strict=True):
         if len(positions) == 1 and positions[0] < QUICK_POSITIONS:  # most tokens
             lexemes.append(lexeme + _ONE_POSITION[positions[0]])
             weights[dimension] = share_once
         else:
             lexemes.append(lexeme + _encoded(positions))
             weights[dimension] = _share(len(positions), length)
-    return Words(_COUNT.pack(len(places)) + b"".join(lexemes), _sparse(weights))
+    return Words(_COUNT.pack(len(positions_by_token)) + b"".join(lexemes), _sparse(weights))
 
 
-def _places(columns: Sequence[Sequence[str]]) -> Mapping[str, list[int]]:
+def _positions_by_token(columns: Sequence[Sequence[str]]) -> Mapping[str, list[int]]:
     """Return the positions of each token."""
-    places: dict[str, list[int]] = {}
+    positions_by_token: dict[str, list[int]] = {}
     start = 1
     for column in columns:
         for position, token in enumerate(column, start):
-            if token in places:
-                places[token].append(position)
+            if token in positions_by_token:
+                positions_by_token[token].append(position)
             else:
-                places[token] = [position]
+                positions_by_token[token] = [position]
         start += len(column) + _GAP
-    return places
+    return positions_by_token
 
 
 def _encoded(positions: Sequence[int]) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 
 from agentctx.config.load import load_settings
 from agentctx.config.schema import Settings
-from agentctx_postgresql.migrate_to import MemoryPlace, open_source
+from agentctx_postgresql.migrate_to import MemoryLocation, open_source
 from agentctx_postgresql_tests.server import running_server, why_unavailable
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.end_to_end.test_upgrade import KEEPS_ALL, NO_MODEL, check_answers
@@ -31,7 +31,7 @@ def test_a_server_with_a_memory_of_0_1_0_answers_as_it_did_there(tmp_path: Path)
 
 
 async def stored(settings: Settings) -> dict[str, Any]:
-    async with open_source(MemoryPlace(settings, Path(), "")) as source:
+    async with open_source(MemoryLocation(settings, Path(), "")) as source:
         return await stored_rows(source)
 
 
