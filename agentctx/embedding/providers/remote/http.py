@@ -113,9 +113,9 @@ class HttpClient:
             raise outcome
         if not 200 <= outcome.status < 300:
             when_unbilled()
-            key = self._address.key
-            withheld = [*texts, key.get_secret_value()] if key else texts
-            raise refusal(outcome.status, outcome.headers, outcome.body, now=time.time(), withheld=withheld)
+            raise refusal(
+                outcome.status, outcome.headers, outcome.body, now=time.time(), withheld=self._withheld(texts)
+            )
         return _parsed(outcome)
 
     async def aclose(self) -> None:
@@ -156,6 +156,11 @@ class HttpClient:
             timeout=httpx.Timeout(self._timeout_s, connect=min(_CONNECT_S, self._timeout_s)),
             limits=httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S),
         )
+
+    def _withheld(self, texts: Sequence[str]) -> list[str]:
+        # A function of its own, so that no traceback with variables shows the key.
+        key = self._address.key
+        return [*texts, key.get_secret_value()] if key else list(texts)
 
 
 def _key_header(address: Address) -> dict[str, str]:
