@@ -49,7 +49,7 @@ def last_of(options: Mapping[str, Sequence[str]], name: str) -> str | None:
 
 def namespaces_in(options: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the namespaces that `--namespace` names. Raises `UsageError`."""
-    found = {named: namespace_given(named) for named in options.get("--namespace", ())}
-    if invalid := [named for named, namespace in found.items() if namespace is None]:
+    namespaces = {named: namespace_given(named) for named in options.get("--namespace", ())}
+    if invalid := [named for named, namespace in namespaces.items() if namespace is None]:
         raise UsageError(f"The namespace {invalid[0]!r} is not valid. {NAMESPACE_RULE}")
-    return [namespace for namespace in found.values() if namespace]
+    return [namespace for namespace in namespaces.values() if namespace]

@@ -62,10 +62,10 @@ def socket_path(named: str | None, env: Mapping[str, str] = os.environ) -> str:
         return named
     from agentctx.config.paths import SOCKET_NAME, find_socket
 
-    found = str(find_socket(env))
+    own = str(find_socket(env))
     usual = f"/run/user/{os.getuid()}/agentctx/{SOCKET_NAME}"
-    is_unset = not os.path.exists(found) and not env.get("AGENTCTX_SOCKET")
-    return usual if is_unset and os.path.exists(usual) else found
+    is_unset = not os.path.exists(own) and not env.get("AGENTCTX_SOCKET")
+    return usual if is_unset and os.path.exists(usual) else own
 
 
 def ask(

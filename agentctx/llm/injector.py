@@ -168,7 +168,7 @@ class Injector:
         new = None if context is None else context.block
         injected = await call.inject(self._position, given, new)
         if key is not None and text is not None and request.turn is not None:
-            self._remember(key, request.turn, context)
+            self._conversations.remember(key, request.turn, new, context.ids if context else ())
         return PreparedCall(
             body=injected,
             outcome=failure or _outcome(text, new, is_changed=injected is not call.body),
@@ -192,12 +192,6 @@ class Injector:
             return None, failure_code(error)
         self._failures.end()
         return context, None
-
-    def _remember(self, key: str, turn: str, new: GivenContext | None) -> None:
-        if new is None:
-            self._conversations.remember(key, turn, None)
-        else:
-            self._conversations.remember(key, turn, new.block, new.ids)
 
     def _count(self, outcome: str) -> None:
         self.outcomes[outcome] += 1

@@ -89,11 +89,11 @@ def put(text: str, path: JsonPath, value: Any) -> str:
     if not text.strip():
         text = "{}\n"
     node = parse(text)
-    found = find(node, path)
-    if found is not None:
-        if json.dumps(found.value, sort_keys=True) == json.dumps(value, sort_keys=True):  # true is not 1
+    existing = find(node, path)
+    if existing is not None:
+        if json.dumps(existing.value, sort_keys=True) == json.dumps(value, sort_keys=True):  # true is not 1
             return text
-        return text[: found.start] + _serialize(value, _indent(text), len(path)) + text[found.end :]
+        return text[: existing.start] + _serialize(value, _indent(text), len(path)) + text[existing.end :]
     for depth, name in enumerate(path[:-1]):
         deeper = node.items.get(name)
         if deeper is None:
@@ -110,12 +110,12 @@ def append(text: str, path: JsonPath, value: Any) -> str:
     Raises:
         JsonUnreadable: the text is not JSON, or the value at the path is not a list.
     """
-    found = find(parse(text), path) if text.strip() else None
-    if found is None:
+    existing = find(parse(text), path) if text.strip() else None
+    if existing is None:
         return put(text, path, [value])
-    if not isinstance(found.value, list):
+    if not isinstance(existing.value, list):
         raise JsonUnreadable(f"{_dotted(path)} is not a list")
-    return _add_item(text, found, [*path, len(found.value)], value)
+    return _add_item(text, existing, [*path, len(existing.value)], value)
 
 
 def remove(text: str, path: JsonPath) -> str:
@@ -186,8 +186,8 @@ def _serialize(value: Any, unit: str, depth: int) -> str:
 
 
 def _indent(text: str) -> str:
-    found = _INDENT.search(text)
-    return found[1] if found else "  "
+    match = _INDENT.search(text)
+    return match[1] if match else "  "
 
 
 def _value(text: str, start: int, depth: int) -> JsonNode:

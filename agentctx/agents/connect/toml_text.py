@@ -75,11 +75,11 @@ def _find_table(text: str, path: Sequence[str], *, with_inner: bool = False) -> 
     """Find the first header of a table, or with `with_inner` of a subtable, and the end of its items."""
     names = r"\s*\.\s*".join(rf"""(?:{each}|"{each}"|'{each}')""" for each in map(re.escape, path))
     inner = r"(?:\s*\.[^\]\n]*)?" if with_inner else ""
-    found = re.search(rf"^[ \t]*\[\s*{names}\s*{inner}\][^\n]*\n?", text, re.MULTILINE)
-    if found is None:
+    header = re.search(rf"^[ \t]*\[\s*{names}\s*{inner}\][^\n]*\n?", text, re.MULTILINE)
+    if header is None:
         raise _not_editable(path)
-    following = re.compile(r"^[ \t]*(?:\[|#|$)", re.MULTILINE).search(text, found.end())
-    return found, following.start() if following else len(text)
+    following = re.compile(r"^[ \t]*(?:\[|#|$)", re.MULTILINE).search(text, header.end())
+    return header, following.start() if following else len(text)
 
 
 def _without_items(body: str, names: Mapping[str, Any]) -> str:

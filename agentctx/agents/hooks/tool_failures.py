@@ -79,8 +79,8 @@ def error_line(error: str) -> str:
     """Return the most informative line of an error: the last that looks like an error, else the last."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line)]
-    found = (telling or lines or [""])[-1]
-    return found[:_MAX_PATTERN_CHARS]
+    chosen = (telling or lines or [""])[-1]
+    return chosen[:_MAX_PATTERN_CHARS]
 
 
 def _learning(failure: _Failure, call: ToolUse) -> ToolLearning:

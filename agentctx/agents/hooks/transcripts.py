@@ -316,18 +316,18 @@ def _utterance(kind: _Kind, text: object, typed: object = "") -> Iterator[_Utter
 
 def _failure(output: str, *, within: int = _MAX_HEAD_CHARS) -> str | None:
     """Return the output of a command that reports a non-zero exit code, without the report; else None."""
-    found = _EXIT.search(output[:within])
-    if found is None or int(found[1]) == 0:
+    match = _EXIT.search(output[:within])
+    if match is None or int(match[1]) == 0:
         return None
-    return output[: found.start()] + output[found.end() :]
+    return output[: match.start()] + output[match.end() :]
 
 
 def _target(arguments: object) -> str:
     given = _object(arguments)
-    found = next((given[name] for name in _TARGETS if given.get(name)), "")
-    if isinstance(found, list):  # an argument list; after a shell's `-c`, the last one is the command
-        return str(found[-1]) if found[1:2] in (["-c"], ["-lc"]) else " ".join(map(str, found))
-    return str(found)
+    target = next((given[name] for name in _TARGETS if given.get(name)), "")
+    if isinstance(target, list):  # an argument list; after a shell's `-c`, the last one is the command
+        return str(target[-1]) if target[1:2] in (["-c"], ["-lc"]) else " ".join(map(str, target))
+    return str(target)
 
 
 def _text(content: object) -> str:

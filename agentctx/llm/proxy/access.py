@@ -101,10 +101,10 @@ class TokenAccess:
 
 def require_no_browser(headers: Headers) -> None:
     """Raise `AccessDenied` for a request that a web page in a browser could make."""
-    found = {name: value.decode("latin-1") for name, value in headers}
-    if b"origin" in found or b"sec-fetch-site" in found or b"referer" in found:
+    values = {name: value.decode("latin-1") for name, value in headers}
+    if b"origin" in values or b"sec-fetch-site" in values or b"referer" in values:
         raise AccessDenied("Requests from web pages are refused.", hint="Send neither Origin nor Referer.")
-    host = found.get(b"host", "").rpartition(":")[0] or found.get(b"host", "")
+    host = values.get(b"host", "").rpartition(":")[0] or values.get(b"host", "")
     if host.lower() not in _NAMES:
         raise AccessDenied("The Host header does not name this proxy.", hint="Connect to 127.0.0.1.")
 

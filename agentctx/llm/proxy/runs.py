@@ -74,8 +74,8 @@ class Runs:
         names, dot, _ = token.partition(b".")
         if dot and hmac.compare_digest(_signed(names, self._key), token):
             return Run(tuple(urlsafe_b64decode(names).decode().split(",")))
-        found = (each for known, each in self._runs.items() if hmac.compare_digest(known.encode(), token))
-        return next((run for run, lives in found if lives()), None)
+        runs = (each for known, each in self._runs.items() if hmac.compare_digest(known.encode(), token))
+        return next((run for run, lives in runs if lives()), None)
 
 
 def watched(pid: int) -> Callable[[], bool]:

@@ -221,10 +221,10 @@ def _has_surplus(reply: httpx.Response) -> bool:
 
     No public API tells. If a version of the client keeps them elsewhere, the connection is not reused.
     """
-    found: Any = reply.stream
+    parser: Any = reply.stream
     for name in _TO_PARSER:
-        found = getattr(found, name, None)
-    return found is None or bool(found.trailing_data[0])
+        parser = getattr(parser, name, None)
+    return parser is None or bool(parser.trailing_data[0])
 
 
 def _failed(vendor: str, error: Any) -> UpstreamFailed:

@@ -32,8 +32,8 @@ class Vendor:
 
     def model_of(self, path: str) -> str:
         """Return the model that the path names; empty if it names none."""
-        found = _GEMINI_MODEL.fullmatch(path)
-        return found[1] if found and self.name == "gemini" else ""
+        match = _GEMINI_MODEL.fullmatch(path)
+        return match[1] if match and self.name == "gemini" else ""
 
     def has_key(self, headers: Headers) -> bool:
         """Return whether the request has its own key."""
