@@ -166,10 +166,8 @@ def access_denied_group(path: Path) -> str | None:
         gid = folder.stat().st_gid
     except OSError:
         return None
-    return None if os.access(folder, os.X_OK) else _group_name(gid)
-
-
-def _group_name(gid: int) -> str:
+    if os.access(folder, os.X_OK):
+        return None
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:

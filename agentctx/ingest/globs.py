@@ -96,7 +96,10 @@ def _class(glob: str, at: int) -> tuple[str, int]:
     first, members, before = at, set[str](), ""
     while at == first or not glob.startswith("]", at):
         if end := _end_of_name(glob, at):
-            members.update(_named(glob[at + 2 : end - 2]))
+            name = glob[at + 2 : end - 2]
+            if name not in _CLASSES:
+                raise _MatchesNothing
+            members.update(_CLASSES[name])
             before, at = "", end
         elif before and glob.startswith("-", at) and not glob.startswith("]", at + 1):
             last, at = _literal(glob, at + 1)
@@ -114,12 +117,6 @@ def _end_of_name(glob: str, at: int) -> int:
         return 0
     end = glob.find("]", at + 2)
     return end + 1 if end > at + 2 and glob[end - 1] == ":" else 0
-
-
-def _named(name: str) -> str:
-    if name not in _CLASSES:
-        raise _MatchesNothing
-    return _CLASSES[name]
 
 
 def _any_of(members: set[str], *, is_negated: bool) -> str:
