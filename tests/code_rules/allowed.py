@@ -10,12 +10,14 @@ _OPENED: Final = "file opened near the database"
 _FORMAT: Final = "self-executing format"
 _PHRASE: Final = "unusual phrase"
 _SENTENCE: Final = "error message that is not a sentence"
+_PARTICIPLE: Final = "class named by a bare participle"
 _DB: Final = "agentctx/storage/sqlite/"
 _PG: Final = "packages/agentctx-postgresql/agentctx_postgresql/"
 _SPACE: Final = "the template takes the number of the space as one"
 _CONDITION: Final = "of `filters.entry_condition`, whose values are parameters"
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
+    (_PARTICIPLE, "agentctx/errors.py", "Expired"): "an exception that callers of the client catch",
     (
         _SQL,
         f"{_PG}upkeep/integrity.py",

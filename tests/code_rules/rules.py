@@ -6,6 +6,7 @@ Each rule yields what it finds. What is allowed all the same stands in `allowed.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -67,6 +68,15 @@ _HTTP_CALLS: Final = frozenset(
         "request",
         "stream",
     )
+)
+NOUNS: Final = frozenset(
+    {"Bookkeeping", "Embedding", "Finding", "Hardening", "Listing", "Ranking", "Reembed", "Reranking"}
+    | {"Setting", "Spending", "Tracing"}
+)
+"""Words that end like participles and are nouns or verbs of the field."""
+_PARTICIPLE: Final = re.compile("[A-Z][a-z]+(ed|ing)")
+_IRREGULAR: Final = frozenset(
+    {"Built", "Found", "Held", "Kept", "Known", "Lost", "Made", "Read", "Seen", "Sent", "Spent"}
 )
 _SAFE_QUOTING: Final = frozenset({"quoted", "for_lookups", "int"})
 
@@ -177,6 +187,19 @@ def errors_are_sentences(source: Source, tree: ast.Module) -> Iterator[Finding]:
         yield from errors_that_are_no_sentences(tree)
 
 
+def classes_are_nouns(_: Source, tree: ast.Module) -> Iterator[Finding]:
+    """A bare participle does not say what was read, found or is waiting; the noun does: `FoundFile`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and is_bare_participle(node.name):
+            yield node, node.name
+
+
+def is_bare_participle(name: str) -> bool:
+    """Return whether the name of a class is one word, and a participle that is not the field's noun."""
+    word = name.removeprefix("_")
+    return word in _IRREGULAR or (_PARTICIPLE.fullmatch(word) is not None and word not in NOUNS)
+
+
 RULES: Final[Mapping[str, Rule]] = {
     "self-executing format": no_self_executing_formats,
     "text run as code": no_text_is_run,
@@ -187,6 +210,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "HTTP client without both trust_env and follow_redirects": http_goes_where_it_is_told,
     "unusual phrase": english_is_usual,
     "error message that is not a sentence": errors_are_sentences,
+    "class named by a bare participle": classes_are_nouns,
 }
 FRAGMENTS: Final = ()
 """Files whose messages are still fragments. Remove one when its messages are sentences; add none."""

@@ -79,6 +79,12 @@ BAD = {
         'raise errors.InvalidInput(f"the limit is {limit}.")',
         'raise StorageFailed(f"Cannot read {path}: check it")',
     ],
+    "class named by a bare participle": [
+        "class Found: ...",
+        "class _Kept:\n    x: int",
+        "class Cooling(Base): ...",
+        "def f():\n    class _Waiting: ...",
+    ],
 }
 FINE = [
     "import json, tomllib",
@@ -107,6 +113,7 @@ FINE = [
     'raise InvalidInput("embedding.model is empty.")',
     'raise StorageFailed(f"Cannot read {path}: {error}")',
     "raise AgentctxError(message)",
+    "class FoundFile: ...\nclass _OpenBreaker: ...\nclass Embedding: ...\nclass Step: ...",
 ]
 
 
