@@ -69,11 +69,8 @@ _HTTP_CALLS: Final = frozenset(
         "stream",
     )
 )
-NOUNS: Final = frozenset(
-    {"Bookkeeping", "Embedding", "Finding", "Hardening", "Listing", "Ranking", "Reembed", "Reranking"}
-    | {"Setting", "Spending", "Tracing"}
-)
-"""Words that end like participles and are nouns or verbs of the field."""
+NOUNS: Final = frozenset({"Embedding", "Finding", "Hardening", "Heading", "Ranking", "Spending", "Tracing"})
+"""Words that end like participles and are nouns of the field."""
 _PARTICIPLE: Final = re.compile("[A-Z][a-z]+(ed|ing)")
 _IRREGULAR: Final = frozenset(
     {"Built", "Found", "Held", "Kept", "Known", "Lost", "Made", "Read", "Seen", "Sent", "Spent"}
