@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from agentctx import __version__
 from agentctx.config.bounded_files import read_bounded
-from agentctx.config.extras import install_hint_of_package
+from agentctx.config.extras import load_offered
 from agentctx.config.schema import Settings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.storage.base import ServerEngine, Storage
@@ -86,20 +84,10 @@ def server_engine(url: str) -> ServerEngine:
     Raises:
         DriverUnsuitable: the package is missing, incomplete, or of another version than this program.
     """
-    hint = install_hint_of_package(POSTGRESQL)
     scheme = urlsplit(url).scheme
-    found = next(iter(entry_points(group=ENTRY_POINTS, name=scheme)), None)
-    if found is None:
-        raise DriverUnsuitable(f"{scheme}:// needs the package {POSTGRESQL}.", hint=hint)
-    if found.dist is not None and found.dist.version != __version__:
-        raise DriverUnsuitable(
-            f"The package {found.dist.name} {found.dist.version} is not for agentctx {__version__}.",
-            hint=hint,
-        )
-    try:
-        engine: ServerEngine = found.load()
-    except ModuleNotFoundError as error:
-        raise DriverUnsuitable(f"{scheme}:// needs the package {error.name}.", hint=hint) from error
+    engine: ServerEngine = load_offered(
+        ENTRY_POINTS, scheme, package=POSTGRESQL, needed_by=f"{scheme}://", refusal=DriverUnsuitable
+    )
     return engine
 
 
