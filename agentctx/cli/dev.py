@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from agentctx.config.extras import load_offered
+from agentctx.config.entry_points import load_offered
 from agentctx.errors import ConfigInvalid
 
 

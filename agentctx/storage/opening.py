@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from agentctx.config.bounded_files import read_bounded
-from agentctx.config.extras import load_offered
+from agentctx.config.entry_points import load_offered
 from agentctx.config.schema import Settings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.storage.base import ServerEngine, Storage
