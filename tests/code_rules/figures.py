@@ -25,7 +25,8 @@ def figures(root: Path) -> list[tuple[str, str]]:
     packages = sources(root)
     daemon = [source for source in packages if source.path.startswith("agentctx/")]
     tests = _sources(root, "tests/**/*.py", "packages/*/tests/**/*.py")
-    name, files = _last_operation(daemon)
+    files = files_of_operations(daemon, operation_names())
+    last, largest = operation_names()[-1], max(files, key=lambda name: len(files[name]))
     pages = _pages(root)
     lines = _lines(daemon)
     return [
@@ -35,7 +36,8 @@ def figures(root: Path) -> list[tuple[str, str]]:
         ("rooms", str(len(rooms(daemon)))),
         ("circles", str(len(circles(imports(daemon))))),
         ("functions per 100 lines", f"{100 * _functions(daemon) / lines:.1f}"),
-        (f"files of the last operation, {name}", str(len(files))),
+        (f"files of the last operation, {last}", str(len(files[last]))),
+        (f"files of the operation in most files, {largest}", str(len(files[largest]))),
         (f"words of docs, {len(pages)} pages", f"{sum(len(page.split()) for page in pages):,}"),
     ]
 
@@ -74,12 +76,6 @@ def _lines(files: Iterable[Source]) -> int:
 def _functions(files: Iterable[Source]) -> int:
     nodes = (node for source in files for node in ast.walk(source.tree()))
     return sum(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in nodes)
-
-
-def _last_operation(program: Iterable[Source]) -> tuple[str, Sequence[str]]:
-    """Return the operation that is declared last, and the files that name it."""
-    name = operation_names()[-1]
-    return name, files_of_operations(program, [name])[name]
 
 
 def _pages(root: Path) -> list[str]:

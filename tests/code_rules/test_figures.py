@@ -46,6 +46,7 @@ def test_each_figure_is_counted(tmp_path: Path) -> None:
     found = {name.partition(",")[0]: value for name, value in figures(tmp_path)}
 
     assert found.pop("files of the last operation") == "1"
+    assert found.pop("files of the operation in most files") == "1"
     assert found == {
         "lines of the daemon's package": "2",
         "lines of all packages": "3",
