@@ -38,7 +38,7 @@ _PICTURE = CONSOLE_SVG_FORMAT.replace("<svg ", '<svg xml:space="preserve" ', 1)
 _FONT_FACE = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 """rich's pictures would load a font from elsewhere; the viewer's monospaced one does."""
 HOME = "/home/ann/agentctx"
-DEMO = "/home/ann/tmp/agentctx-demo"
+DEMO = "/home/ann/try/agentctx-demo"
 _PREFIX = "x" * (len(HOME) - len(f"{tempfile.gettempdir()}/") - 8)
 PROGRAM = Path(sys.executable).with_name("agentctx")
 

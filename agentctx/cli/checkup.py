@@ -48,7 +48,7 @@ _BEFORE_LOCKING = ("python.", "sqlite.", "config.", "files.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup:
-    """What to examine, and how. `ids` are those of checks."""
+    """The options of one examination. `ids` are ids of checks."""
 
     config: Path | None = None
     data_dir: Path | None = None

@@ -134,7 +134,7 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
 
 
 async def run_checks(ids: Iterable[str], context: object, *, fix: bool = False) -> list[CheckResult]:
-    """Run those of the checks that look at such a context, in order, and return their results.
+    """Run the checks whose context this is, in order, and return their results.
 
     A check that raises or hangs is a `fail`; one for which the database ran out of time is a `warn`.
     With `fix`, fixable findings are repaired and checked again. After any repair, all remaining trouble is
@@ -221,9 +221,9 @@ def broken(error: Exception, timeout_s: float | None = None) -> Finding:
 def result(
     check: str, finding: Finding, fixed: str | None = None, failure: str = "", seconds: float = 0.0
 ) -> CheckResult:
-    told = asdict(replace(finding, detail="; ".join(filter(None, (finding.detail, failure)))))
+    fields = asdict(replace(finding, detail="; ".join(filter(None, (finding.detail, failure)))))
     spent_ms = round(seconds * 1_000, 1)
-    return CheckResult(id=check, group=group_of(check), fixed=fixed, duration_ms=spent_ms, **told)
+    return CheckResult(id=check, group=group_of(check), fixed=fixed, duration_ms=spent_ms, **fields)
 
 
 def skip_all(checks: Iterable[str], reason: str) -> list[CheckResult]:

@@ -278,8 +278,8 @@ run-2026-05-01-1200-eu-west-1a
 k8s-deployment-7d4b9c6f5d-x2x9z
 app-frontend-5b8c7d9f4c-abcde 1/1 Running
 sha1-VldK/deR9UqOmyeFwFgqLSYseek=
-"resolved": "https://packages.example.org/lodash/-/lodash-4.17.21.tgz",
-"_resolved": "https://packages.example.org/ms/-/ms-2.0.0.tgz"
+"resolved": "https://files.example.org/lodash/-/lodash-4.17.21.tgz",
+"_resolved": "https://files.example.org/ms/-/ms-2.0.0.tgz"
 sha512-LEyx4aLEC3x6T0UguF6YILf+ntvmOaWFVfENmIW0E9H09vKlLDGelMjjSm0jkDHALj8A8quZ/HapKNigzwge+Q==
 "@babel/plugin-transform-template-literals": "7.24.1"
 com.example.app.authentication.TokenAuthenticationFilter

@@ -202,7 +202,7 @@ CONFIGURATION: Final[Mapping[str, Plant]] = {
         _strong, "signing.password=§", "ossrhPassword=§", "-Dpassword=§", "storePassword '§'"
     ),
     "npmrc": _in(_strong, "//npm.example.com/:_password=§", "//npm.example.com/:_authToken=§", "_auth=§"),
-    "pip url": _in(_strong, "--extra-index-url https://ci:§@pypi.example.com/simple"),
+    "pip url": _in(_strong, "--extra-index-url https://ci:§@wheels.example.com/simple"),
     "s3cfg": _in(some(ALNUM, 40), "secret_key = §", "access_token = §", "[rclone]\nsecret_access_key = §"),
     "json web key": _in(
         made(some(URL, 42), "A"),
