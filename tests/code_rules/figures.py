@@ -12,9 +12,7 @@ from tests.code_rules.check import operation_names, sources
 from tests.code_rules.counts import files_of_operations
 from tests.code_rules.rules import Source
 
-GENERATED: Final = frozenset(
-    {"cli.md", "http-reference.md", "python-reference.md", "dependencies.md", "transcripts.md"}
-)
+GENERATED: Final = frozenset({"cli.md", "http-reference.md", "python-reference.md", "dependencies.md"})
 """Pages that a program writes."""
 
 Graph = Mapping[str, frozenset[str]]

@@ -42,7 +42,7 @@ class Tidier:
 
     `secure_delete` overwrites deleted data, but in the WAL: until that is moved into the database and
     emptied, both files still contain the text. Residue it misses is removed before (`search.residue`) or
-    wiped afterwards (`sqlite.wipe`).
+    wiped afterwards (`file.wipe`).
     """
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
