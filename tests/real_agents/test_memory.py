@@ -106,10 +106,10 @@ async def test_the_summary_of_a_compaction_is_remembered(shop: Workshop) -> None
     if not shop.agent.summarizes:
         pytest.skip(f"{shop.agent.name} keeps the summary of a compaction to itself")
     await shop.connect("--remember")
-    await shop.turn(LONG)
-    shop.agent.narrow(shop.home)
     shop.vendor.answer(FakeAnswer(text=SUMMARY))
     for _ in range(ATTEMPTS):
+        await shop.turn(LONG)
+        shop.agent.narrow(shop.home)
         await shop.turn(shop.agent.compacting_prompt, resumes=True)
         await shop.turn("And now?", resumes=True)
         with shop.daemon.client() as memory:

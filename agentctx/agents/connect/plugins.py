@@ -88,10 +88,16 @@ export const Agentctx = async ({ client, directory }) => {
   const about = (session) => ({ session_id: session, cwd: directory })
   tell = (message) => client.tui.showToast({ body: { message, variant: "warning" } }).catch(() => {})
 
-  async function remember(session) {
+  async function remember(session, isReported = () => true) {
     const { data } = await client.session.messages({ path: { id: session } })
-    const messages = (data || []).slice(-MOST_MESSAGES).flatMap(messagesIn)
+    const messages = (data || []).slice(-MOST_MESSAGES).flatMap(messagesIn).filter(isReported)
     await hook("session.idle", { ...about(session), messages })
+  }
+
+  // Not left to the end of the turn: `opencode run` may exit before that is reported.
+  async function afterCompaction(session) {
+    compacted.add(session)
+    if (REMEMBERS) await remember(session, ({ summary }) => summary).catch(() => {})
   }
 
   return {
@@ -107,7 +113,7 @@ export const Agentctx = async ({ client, directory }) => {
     event: async ({ event }) => {
       const session = event.properties?.sessionID
       if (event.type === "session.created" && event.properties.info.parentID) machines.add(session)
-      if (event.type === "session.compacted") compacted.add(session)
+      if (event.type === "session.compacted") await afterCompaction(session)
       if (REMEMBERS && event.type === "session.idle") await remember(session).catch(() => {})
     },
   }
