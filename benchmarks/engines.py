@@ -109,8 +109,9 @@ async def _filled(storage: Storage, count: int) -> float:
     rate = count / (perf_counter() - began)
     while jobs := await storage.jobs.claim(256, now=wall_clock(), lease_until=wall_clock() + 60_000):
         await storage.jobs.complete(jobs, _vectors(len(jobs)))
-    while await storage.slots.step():
-        pass
+    for chore in storage.chores:
+        while await chore.step():
+            pass
     return rate
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from agentctx.doctor.database_file import database_facts, missing, moved_note
-from agentctx.storage.base import FileStorage
+from agentctx.storage.base import DatabaseFile
 
 log = structlog.get_logger("agentctx.daemon")
 
@@ -36,7 +36,7 @@ def expect_database(database: Path) -> None:
 class FileWatcher:
     """Makes the storage check its files, and notes beside the data folder where they were moved."""
 
-    def __init__(self, files: FileStorage, data_dir: Path) -> None:
+    def __init__(self, files: DatabaseFile, data_dir: Path) -> None:
         self._files = files
         self._note = moved_note(data_dir)
         self._noted: Path | None = None

@@ -38,7 +38,7 @@ from agentctx.daemon.host.systemd import (
 )
 from agentctx.daemon.reload import Reloader
 from agentctx.daemon.start_record import StartRecorder, recorded_start
-from agentctx.embedding.queue.maintenance import keep_tidy, maintain, resume_rebuild
+from agentctx.embedding.queue.maintenance import keep_doing, keep_tidy, maintain, resume_rebuild
 from agentctx.errors import (
     AgentctxError,
     ConfigInvalid,
@@ -260,7 +260,6 @@ class _Daemon:
 
     def _start_background(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         core = self.core
-        files = FileWatcher(core.storage.files, core.data_dir)
         background = [
             tasks.create_task(self._sweep(), name="maintenance"),
             tasks.create_task(keep_tidy(core.storage.upkeep), name="tidying"),
@@ -271,10 +270,12 @@ class _Daemon:
             tasks.create_task(core.release_worker.run(), name="quarantine"),
             tasks.create_task(core.calibrator.run(), name="calibration"),
             tasks.create_task(core.backups.keep_backing_up(), name="backups"),
-            tasks.create_task(core.self_check.keep_packed(), name="packing"),
             tasks.create_task(core.self_check.keep_proving(), name="proofs"),
-            tasks.create_task(files.watch(), name="database files"),
+            *(tasks.create_task(keep_doing(chore), name=chore.name) for chore in core.storage.chores),
         ]
+        if core.storage.file:
+            files = FileWatcher(core.storage.file, core.data_dir)
+            background.append(tasks.create_task(files.watch(), name="database files"))
         if core.lanes:
             # Not cancelled with the others: it ends once `drain` has stopped it.
             tasks.create_task(core.lanes.run(), name="embedding")
@@ -312,7 +313,6 @@ class _Daemon:
             audit=core.audit,
             withdrawn=core.file_states,
             scrub=core.storage.scrub,
-            leads=core.storage.upkeep.leads,
             recheck_table=core.lanes.recheck_table if core.lanes else None,
         )
 

@@ -18,7 +18,7 @@ _MACHINE: Final = {
 """Groups of checks that the command runs from outside the daemon, with their ids."""
 _INNER: Final = {
     "database": "database.opens database.schema database.integrity database.words database.vectors "
-    "database.invariant database.scrub database.bookkeeping database.audit database.slots database.wal "
+    "database.invariant database.scrub database.bookkeeping database.audit database.wal "
     "database.durability",
     "running": "running.memory running.loop running.writes running.captures running.context running.network",
     "backup": "backup.age",

@@ -78,7 +78,7 @@ def check_schema(inner: Inner) -> Finding:
     """Look at the file, unless the daemon has lost it. A server's schema was compared on opening."""
     if inner.server is not None:
         return passed("the schema is that of this agentctx") if inner.opened else skipped(inner.not_opened)
-    if inner.opened is not None and inner.opened.files.fault is not None:
+    if inner.opened is not None and inner.opened.fault is not None:
         return skipped("the daemon cannot write to the database")
     if not inner.path.exists():
         return skipped("nothing is saved yet")

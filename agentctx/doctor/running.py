@@ -49,7 +49,7 @@ def judge_loop(lag: LoopLag) -> Finding:
 
 @check(Inner, "running.writes")
 async def check_writes(inner: Inner) -> Finding:
-    if (fault := inner.running.storage.files.fault) is None:
+    if (fault := inner.running.storage.fault) is None:
         return passed("saves are accepted")
     return failed(
         f"saving is stopped: {fault.message}",

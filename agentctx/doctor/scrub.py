@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, warned
 from agentctx.doctor.contexts import Inner
 from agentctx.storage.audit import ChainFault, ChainVerdict
-from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Damage, ScrubState
 from agentctx.storage.upkeep import BookkeepingReport
 from agentctx.times import format_time
@@ -16,8 +14,6 @@ from agentctx.wire.wording import counted, listed
 
 _SHOWN = 10
 _FAULTS_SHOWN = 3
-MANY_DEAD: Final = 0.3
-"""Share of dead slots to report. The daemon packs from a quarter on; more means that it cannot keep up."""
 RECENT_MS = 7 * 86_400_000
 """How long repairs made at startup are reported."""
 _DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
@@ -81,27 +77,6 @@ def judge_audit(verdict: ChainVerdict) -> Finding:
 
 def _describe(fault: ChainFault) -> str:
     return fault.problem if fault.seq is None else f"row {fault.seq} {fault.problem}"
-
-
-async def _pack(inner: Inner) -> str:
-    """Pack all vectors while searches and saves continue."""
-    moved = await inner.storage.slots.pack()
-    return f"packed the tables of vectors, {counted(moved, 'vector')} moved"
-
-
-@check(Inner, "database.slots", lambda inner: inner.storage.slots.count(), fix=_pack, timeout_s=SCAN_S)
-def judge_slots(count: SlotCount) -> Finding:
-    if not count.used and not count.dead:
-        return passed("there is nothing to pack")
-    summary = f"{counted(count.used, 'slot')} used, {count.dead} dead, {count.spare} spare"
-    if count.dead_slot_ratio <= MANY_DEAD:
-        return passed(summary)
-    return warned(
-        f"{count.dead_slot_ratio:.0%} of the vector slots are dead: the file is larger than necessary",
-        detail=summary,
-        hint="The daemon packs them gradually; `agentctx doctor --fix` does it now.",
-        fixable=True,
-    )
 
 
 async def _repair_bookkeeping(inner: Inner) -> str:

@@ -27,7 +27,7 @@ from agentctx.storage.backups import (
     scheduled_name,
     superseded,
 )
-from agentctx.storage.base import Storage
+from agentctx.storage.base import DatabaseFile, Storage
 from agentctx.storage.opening import server_of
 from agentctx.times import format_time
 
@@ -98,13 +98,22 @@ class Backups:
         log.info("backed_up", file=made.backup.path, bytes=made.backup.bytes, removed=len(made.removed))
         return True
 
+    @property
+    def _file(self) -> DatabaseFile:
+        if self.storage.file is None:
+            raise StorageFailed(
+                "A PostgreSQL server is backed up by its operator.",
+                hint=f"Run `pg_dump -Fc -d '{server_of(self.settings)}' -f FILE`, or use its own tools.",
+            )
+        return self.storage.file
+
     async def _make(self, target: Path | None) -> BackupResult:
         folder = folder_of(self.settings.backup, self.data_dir)
         path = target or folder / scheduled_name(self.storage.clock())
         try:
             if target is None:
                 await asyncio.to_thread(make_folder, folder)
-            backup = await self.storage.backups.write(path)
+            backup = await self._file.back_up(path)
         except (DeadlineExceeded, StorageFailed) as error:
             if target is None:  # a path from the caller may be mistyped, and the caller gets the error
                 await asyncio.to_thread(self._note_failure, error)

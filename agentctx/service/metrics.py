@@ -26,9 +26,7 @@ from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, server_of
 
-_SLOT_STATES = ("used", "dead", "spare")
 _PROVED = (
-    metrics.VECTOR_SLOTS,
     metrics.PROVED_AT,
     metrics.INVARIANT_VIOLATIONS,
     metrics.FINGERPRINT_MISMATCHES,
@@ -101,15 +99,13 @@ class Metrics:
             metrics.STARTED: self.recorder.started,
             metrics.RECEIPTS_DROPPED: self.receipts.dropped,
             metrics.CHECKSUM_FAILURES: self.storage.scrub.failures,
-            metrics.DATABASE_WRITABLE: float(self.storage.files.fault is None),
+            metrics.DATABASE_WRITABLE: float(self.storage.fault is None),
             metrics.LOOP_LAG_WORST: self.recorder.loop_lag.worst_s,
         }
 
     def _proof_results(self) -> Samples:
         """Return the results of background checks; no sample before the first check."""
         samples: dict[Metric, dict[Labels, float]] = {metric: {} for metric in _PROVED}
-        if (slots := self.self_check.slot_count) is not None:
-            samples[metrics.VECTOR_SLOTS] = {(state,): getattr(slots, state) for state in _SLOT_STATES}
         if (proof := self.self_check.latest_proof) is not None:
             asked = proof.retrieval
             samples[metrics.PROVED_AT] = {(): proof.at / 1_000}

@@ -1,4 +1,4 @@
-"""Runs the checks of `doctor` in the background, and packs the vector tables."""
+"""Runs the checks of `doctor` in the background."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import structlog
 from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.base import Storage
-from agentctx.storage.proofs import Canary, SlotCount, SpaceVectors
+from agentctx.storage.proofs import Canary, SpaceVectors
 from agentctx.storage.records import SpaceState
 from agentctx.storage.search import Filter, NearestChunk
 from agentctx.wire.wording import counted
@@ -30,9 +30,6 @@ PROOF_EVERY_S: Final = 45.0
 LONGEST_REST_S: Final = 3_600.0
 _REST_FACTOR: Final = 100
 """The pause after a proof, as a multiple of its duration: a proof reads the ids of every row."""
-PACK_EVERY_S: Final = 60.0
-PACK_PAUSE_S: Final = 0.2
-"""Pause between packing steps, each of which blocks saves for about 20 ms."""
 SAMPLE: Final = 20
 MAX_HITS: Final = 50
 NEAREST: Final = 10
@@ -61,13 +58,12 @@ class Proof:
 
 
 class SelfCheck:
-    """Checks the daemon itself. `latest_proof` and `slot_count` are None until the first check."""
+    """Checks the daemon itself. `latest_proof` is None until the first check."""
 
     def __init__(self, storage: Storage, lanes: Lanes | None) -> None:
         self._storage = storage
         self._lanes = lanes
         self.latest_proof: Proof | None = None
-        self.slot_count: SlotCount | None = None
 
     async def prove(self) -> Proof:
         """Run all checks now.
@@ -91,33 +87,17 @@ class SelfCheck:
     async def keep_proving(
         self, sleep: Sleep = asyncio.sleep, elapsed: Callable[[], float] = time.monotonic
     ) -> None:
-        """Run the checks soon after startup and then periodically, until cancelled. Log changed results.
-
-        If several daemons share a database, only one of them does this.
-        """
+        """Run the checks soon after startup and then periodically, until cancelled. Log changed results."""
         await sleep(FIRST_PROOF_S)
         while True:
             before, began = self.latest_proof, elapsed()
             try:
-                if await self._storage.upkeep.leads("prove"):
-                    proof = await self.prove()
-                    if before is None or proof.counts != before.counts:
-                        _log_proof(proof)
+                proof = await self.prove()
+                if before is None or proof.counts != before.counts:
+                    _log_proof(proof)
             except (DeadlineExceeded, StorageFailed) as error:
                 log.warning("proof_not_made", code=error.code, reason=error.message)
             await sleep(rest_s(elapsed() - began))
-
-    async def keep_packed(self, sleep: Sleep = asyncio.sleep) -> None:
-        """Pack the tables of vectors whenever too many slots are dead. Runs until cancelled."""
-        slots = self._storage.slots
-        while True:
-            try:
-                while await slots.step():
-                    await sleep(PACK_PAUSE_S)
-                self.slot_count = await slots.count()
-            except (DeadlineExceeded, StorageFailed) as error:
-                log.warning("packing_failed", code=error.code, reason=error.message)
-            await sleep(PACK_EVERY_S)
 
 
 def rest_s(took_s: float) -> float:

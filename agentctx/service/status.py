@@ -82,7 +82,7 @@ class Status:
                 bytes=stats.bytes,
                 wal_bytes=stats.wal_bytes,
                 commits=stats.commits,
-                fault=_message(self.storage.files.fault),
+                fault=_message(self.storage.fault),
                 warnings=list(stats.warnings),
             ),
             embed_cpu_seconds=lane.builder.cpu_seconds if lane else 0.0,
@@ -104,7 +104,7 @@ class Status:
                 await self.reembed.summary(),
             )
         except StorageFailed:
-            if self.storage.files.fault is None or self._known is None:
+            if self.storage.fault is None or self._known is None:
                 raise
         return self._known
 
@@ -156,7 +156,7 @@ class Status:
         """Return why requests cannot be served yet; None if they can."""
         if reason := self.not_serving():
             return reason
-        fault = _message(self.storage.files.fault)
+        fault = _message(self.storage.fault)
         return f"nothing can be saved: {fault}" if fault else None
 
     def degraded(self) -> Mapping[str, str]:

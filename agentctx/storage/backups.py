@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from agentctx.config.bounded_files import read_bounded
 from agentctx.times import compact_time
@@ -118,17 +118,3 @@ class RestoredBackup:
     """Schema version to which the next start upgrades the database."""
     damaged: int | None
     """Number of entries that do not match their checksums; None if the backup has an older schema."""
-
-
-class BackupStorage(Protocol):
-    """Backups of an open database."""
-
-    async def write(self, target: Path) -> Backup:
-        """Write a verified copy of the database into a file, including saves made meanwhile.
-
-        An existing file is replaced atomically at the end. Only one backup or check runs at a time.
-
-        Raises:
-            InvalidInput: the path is not absolute, or the file exists and is not a backup.
-            StorageFull, StorageFailed: the backup failed; an existing file is unchanged.
-        """

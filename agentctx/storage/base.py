@@ -7,6 +7,7 @@ every live chunk has its vector or a pending job, and no vector lacks its live c
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -14,12 +15,12 @@ from typing import Protocol
 from agentctx.config.schema import Settings
 from agentctx.errors import StorageFailed
 from agentctx.storage.audit import AuditStorage
-from agentctx.storage.backups import BackupStorage
+from agentctx.storage.backups import Backup
 from agentctx.storage.copying import CopyStorage
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.jobs import OutboxStorage
-from agentctx.storage.proofs import ProofStorage, SlotStorage
+from agentctx.storage.proofs import ProofStorage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.search import SearchStorage
@@ -36,12 +37,8 @@ class UsageStorage(Protocol):
         """Return the usage of all versions saved by this uid. Raises `DeadlineExceeded`, `StorageFailed`."""
 
 
-class FileStorage(Protocol):
-    """The database files, which other programs can remove or move."""
-
-    @property
-    def fault(self) -> StorageFailed | None:
-        """Why the database is not writable now, if it is not; the engine retries automatically."""
+class DatabaseFile(Protocol):
+    """The files of an embedded database, which are backed up, and which other programs can remove or move."""
 
     @property
     def moved_to(self) -> Path | None:
@@ -52,6 +49,25 @@ class FileStorage(Protocol):
 
     async def keep_reserve(self) -> None:
         """Refill the disk space reserved for forgetting if some was given up and there is room again."""
+
+    async def back_up(self, target: Path) -> Backup:
+        """Write a verified copy of the database into a file, including saves made meanwhile.
+
+        An existing file is replaced atomically at the end. Only one backup or check runs at a time.
+
+        Raises:
+            InvalidInput: the path is not absolute, or the file exists and is not a backup.
+            StorageFull, StorageFailed: the backup failed; an existing file is unchanged.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Background work that one engine needs, such as building indexes."""
+
+    name: str
+    step: Callable[[], Awaitable[bool]]
+    """Do a part of it; return False if there is nothing to do. Raises `DeadlineExceeded`, `StorageFailed`."""
 
 
 class Storage(Protocol):
@@ -69,11 +85,15 @@ class Storage(Protocol):
     usage: UsageStorage
     upkeep: UpkeepStorage
     scrub: ScrubStorage
-    slots: SlotStorage
     proofs: ProofStorage
-    backups: BackupStorage
-    files: FileStorage
     copying: CopyStorage
+    chores: Sequence[Chore]
+    file: DatabaseFile | None
+    """None for a database on a server."""
+
+    @property
+    def fault(self) -> StorageFailed | None:
+        """Why the database is not writable now, if it is not; the engine retries automatically."""
 
     async def probe(self) -> None:
         """Wait until the writer has finished its current work. Raises the errors of a write."""

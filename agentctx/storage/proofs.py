@@ -120,21 +120,3 @@ class SlotCount:
     def dead_slot_ratio(self) -> float:
         """The share of dead slots, from 0 to 1; 0 for an empty table."""
         return self.dead / (self.used + self.dead + self.spare) if self.dead else 0.0
-
-
-class SlotStorage(Protocol):
-    """Packs the vector tables. An engine without such tables has nothing to pack."""
-
-    async def count(self) -> SlotCount:
-        """Count the slots of all spaces."""
-
-    async def step(self) -> bool:
-        """Pack for some milliseconds if over a quarter of a space's slots are dead; then release free pages
-        if they exceed 10 % of the file. Returns False if there is nothing to do.
-
-        Raises:
-            DeadlineExceeded, StorageFailed.
-        """
-
-    async def pack(self) -> int:
-        """Pack everything in steps; return the number of vectors moved."""

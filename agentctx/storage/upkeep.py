@@ -46,12 +46,6 @@ class UpkeepStorage(Protocol):
     between.
     """
 
-    async def leads(self, task: str) -> bool:
-        """Return whether this daemon, among those that share the database, leads the task for 3 minutes.
-
-        If it does not ask again by then, another one takes over. A daemon with its own file always leads.
-        """
-
     async def check_integrity(self) -> list[str]:
         """Return the problems found by the engine's own check: at most 20 lines, without entry text.
 

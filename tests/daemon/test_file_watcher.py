@@ -17,6 +17,7 @@ from agentctx.doctor.daemon import RECORD_NAME, StartRecord
 from agentctx.doctor.database_file import moved_note
 from agentctx.errors import DatabaseMissing, StorageFailed
 from agentctx.server.app import create_app
+from agentctx.storage.backups import Backup
 from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
 from tests.service.access.peers import access_control
@@ -33,10 +34,12 @@ class MovingFiles:
     def __init__(self, *places: Path | None) -> None:
         self._places = list(places)
         self.moved_to: Path | None = None
-        self.fault: StorageFailed | None = None
 
     async def keep_reserve(self) -> None:
         """Do nothing."""
+
+    async def back_up(self, target: Path) -> Backup:
+        raise NotImplementedError
 
     async def look(self) -> None:
         self.moved_to = self._places.pop(0)
@@ -125,7 +128,7 @@ async def test_a_moved_database_is_reported_everywhere_until_it_returns(tmp_path
     folder = tmp_path / "data"
     async with running_core(folder, None) as core:
         saved = await save(core, key="k", content="red apple")
-        watching = asyncio.create_task(FileWatcher(core.storage.files, core.data_dir).watch())
+        watching = asyncio.create_task(FileWatcher(sqlite_of(core).file, core.data_dir).watch())
         move_back = move_folder(folder)
         with pytest.raises(StorageFailed, match="moved"):
             await save(core, key="new", content="green pear")

@@ -124,15 +124,6 @@ def replace_the_canary(connection: Connection) -> None:
     connection.execute("UPDATE spaces SET canary = ? WHERE id = 1", (one + bytes(4 * (size - 1)),))
 
 
-def leave_dead_slots(connection: Connection) -> None:
-    """Five blocks of vectors were stored, and most of each was deleted."""
-    (dimension,) = connection.execute("SELECT dimension FROM spaces WHERE id = 1").fetchone()
-    vector = bytes.fromhex("0000803f") + bytes(4 * (dimension - 1))
-    ids = range(10_000, 10_000 + 5 * vec0.BLOCK_SIZE)
-    vec0.insert_vectors(connection, "vec_1", [(id_, "dead", "knowledge", "", vector) for id_ in ids])
-    vec0.delete_vectors(connection, "vec_1", [id_ for id_ in ids if id_ % vec0.BLOCK_SIZE])
-
-
 def change_the_fingerprint(connection: Connection) -> None:
     """Make the answering space claim to be another model's."""
     connection.execute("""UPDATE spaces SET fingerprint = '{"model":"another"}' WHERE id = 1""")

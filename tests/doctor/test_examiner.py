@@ -119,17 +119,6 @@ async def test_damage_is_found_and_repaired_while_the_queue_runs(
     await assert_sound(core.storage)
 
 
-async def test_dead_slots_are_found_and_packed(core: Core, tmp_path: Path) -> None:
-    damaged(tmp_path / DATABASE_NAME, damage.leave_dead_slots)
-    before = (await examined(core, "database.slots"))["database.slots"]
-    assert (before.status, before.fixable) == ("warn", True)
-    packed = (await examined(core, "database.slots", fix=True))["database.slots"]
-    assert packed.status == "pass"
-    assert packed.fixed
-    assert "vectors moved" in packed.fixed
-    assert (await core.storage.upkeep.check_vectors()) == []
-
-
 async def test_a_space_of_another_model_than_the_running_one_is_noticed(core: Core, tmp_path: Path) -> None:
     damaged(tmp_path / DATABASE_NAME, damage.change_the_fingerprint)
     found = await examined(core, "embedding.fingerprints")

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.doctor.scrub import RECENT_MS, judge_audit, judge_bookkeeping, judge_slots
+from agentctx.doctor.scrub import RECENT_MS, judge_audit, judge_bookkeeping
 from agentctx.storage.audit import ChainFault, ChainVerdict
-from agentctx.storage.proofs import SlotCount
 from agentctx.storage.upkeep import BookkeepingReport, DamagedRows, RepairedRows
 
 WHOLE = ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=0, listed=())
@@ -22,32 +21,6 @@ def test_a_changed_row_fails_and_is_named() -> None:
     assert "2 faults" in finding.message
     assert finding.detail == "row 2 was changed or added; rows are missing at the end"
     assert not finding.fixable
-
-
-@pytest.mark.parametrize(
-    ("count", "status"),
-    [
-        (SlotCount(), "pass"),
-        (SlotCount(used=1, spare=255), "pass"),
-        (SlotCount(used=700, dead=300), "pass"),
-        (SlotCount(used=699, dead=301), "warn"),
-    ],
-)
-def test_over_a_third_of_dead_slots_is_reported(count: SlotCount, status: str) -> None:
-    finding = judge_slots(count)
-    assert finding.status == status
-    assert finding.fixable is (status == "warn")
-
-
-def test_the_numbers_are_reported() -> None:
-    finding = judge_slots(SlotCount(used=1, dead=512, spare=255))
-    assert finding.message.startswith("67% of the vector slots are dead")
-    assert finding.detail == "1 slot used, 512 dead, 255 spare"
-
-
-def test_without_slots_nothing_is_said_about_vectors() -> None:
-    """PostgreSQL has vectors, and no slots."""
-    assert judge_slots(SlotCount()).message == "there is nothing to pack"
 
 
 NOW = 1_795_000_000_000

@@ -97,6 +97,15 @@ class TestBackup:
         assert f"agentctx_backup_bytes {float(reply.bytes)}" in shown
         assert "agentctx_backup_failing 0.0" in shown
 
+    async def test_a_server_is_backed_up_by_its_operator(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with running_core(tmp_path / "d", None) as core:
+            monkeypatch.setattr(core.storage, "file", None)
+            with pytest.raises(StorageFailed, match="by its operator") as refused:
+                await core.backups.backup(BackupRequest(), ME)
+        assert "pg_dump" in refused.value.hint
+
     async def test_only_the_daemons_user_may_name_the_file(self, tmp_path: Path) -> None:
         other = Peer(pid=1, uid=ME.uid + 1, gid=1)
         async with running_core(tmp_path / "d", None) as core:

@@ -14,16 +14,11 @@ from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.service.self_check import (
     FIRST_PROOF_S,
     LONGEST_REST_S,
-    PACK_EVERY_S,
-    PACK_PAUSE_S,
     PROOF_EVERY_S,
     rest_s,
 )
-from agentctx.storage.file import vec0
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.file.vec0 import BLOCK_SIZE
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.sqlite.vectors.slots import VECTORS_PER_STEP
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import embedded, running_core, save
@@ -74,25 +69,6 @@ async def test_a_healthy_daemon_publishes_a_proof_without_violations(core: Core)
     assert [found[name] for name in NAMES] == [0, 0, 0, 0]
     assert found['agentctx_canaries{by="words"}'] == found['agentctx_canaries{by="vectors"}'] == 3
     assert found["agentctx_proof_timestamp_seconds"] > 1_700_000_000
-
-
-async def test_only_one_daemon_on_a_shared_database_proves(
-    core: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    async def leads(task: str) -> bool:
-        asked.append(task)
-        return len(asked) > 1
-
-    monkeypatch.setattr(core.storage.upkeep, "leads", leads)
-    proofs = []
-    for _ in range(2):
-        with pytest.raises(asyncio.CancelledError):
-            await core.self_check.keep_proving(Naps(2))
-        proofs.append(core.self_check.latest_proof)
-    assert [proof is not None for proof in proofs] == [False, True]
-    assert asked == ["prove", "prove"]
 
 
 @pytest.mark.parametrize(
@@ -155,30 +131,3 @@ async def test_a_proof_of_an_unreadable_database_is_retried(core: Core) -> None:
         await core.self_check.keep_proving(naps)
     assert [line["event"] for line in logs] == ["proof_not_made"] * 2
     assert core.self_check.latest_proof is None
-
-
-async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: Path) -> None:
-    assert 'agentctx_vector_slots{state="dead"}' not in await scrape(core)
-    many = 4 * BLOCK_SIZE
-
-    def churn(connection: Connection) -> None:
-        (dimension,) = connection.execute("SELECT dimension FROM spaces WHERE id = 1").fetchone()
-        vector = b"\0\0\x80\x3f" + bytes(4 * (dimension - 1))
-        ids = range(1_000, 1_000 + many)
-        vec0.insert_vectors(connection, "vec_1", [(id_, "x", "knowledge", "", vector) for id_ in ids])
-        vec0.delete_vectors(connection, "vec_1", [id_ for id_ in ids if id_ % 2])
-
-    damaged(tmp_path / DATABASE_NAME, churn)
-    before = await core.storage.slots.count()
-    assert before.dead_slot_ratio > 0.3
-    naps = Naps(2 * BLOCK_SIZE)
-    packing = asyncio.create_task(core.self_check.keep_packed(naps))
-    while PACK_EVERY_S not in naps.seen:
-        await asyncio.wait([packing], timeout=0.01)
-    packing.cancel()
-    pauses = naps.seen[: naps.seen.index(PACK_EVERY_S)]
-    assert set(pauses) == {PACK_PAUSE_S}
-    assert len(pauses) >= BLOCK_SIZE // 2 // VECTORS_PER_STEP
-    found = await scrape(core)
-    assert found['agentctx_vector_slots{state="used"}'] == before.used
-    assert found['agentctx_vector_slots{state="dead"}'] < before.dead

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.storage.base import Chore
 from agentctx.storage.upkeep import ScrubStorage
 
 log = structlog.get_logger("agentctx.embedding_queue")
@@ -18,6 +19,10 @@ GATHERED_S: Final = 1.0
 """Deletions within this time share one tidying, which blocks writes for milliseconds."""
 PROMISED_S: Final = 5.0
 """After this time, nothing deleted is left in the files."""
+
+CHORE_EVERY_S: Final = 60.0
+CHORE_PAUSE_S: Final = 0.2
+"""Pause between the steps of a chore, each of which may delay saves by about 20 ms."""
 
 
 class ExpiringStore(Protocol):
@@ -59,33 +64,41 @@ async def maintain(
     audit: ExpiringStore | None = None,
     withdrawn: ExpiringStore | None = None,
     scrub: ScrubStorage | None = None,
-    leads: Callable[[str], Awaitable[bool]] | None = None,
     recheck_table: Callable[[], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Remove expired and withdrawn entries, old receipts and audit rows, and scrub a slice, at once and every
     `interval_s`.
 
-    Of the daemons that share a database, only the one that `leads` does it. `recheck_table` makes the queue
-    look for the jobs of daemons that have died.
+    `recheck_table` makes the queue look for the jobs of daemons that have died.
 
     Runs until cancelled. A failure of the storage is logged and made up for in the next round; any other
     error is raised.
     """
     while True:
-        if leads is None or await _is_leader(leads):
-            await _sweep_all(storage, "entries")
-            if receipts is not None:
-                await _sweep_all(receipts, "receipts")
-            if audit is not None:
-                await _sweep_all(audit, "audit_rows")
-            if withdrawn is not None:
-                await _sweep_all(withdrawn, "withdrawn_entries")
-            if scrub is not None:
-                await _scrub(scrub)
+        await _sweep_all(storage, "entries")
+        if receipts is not None:
+            await _sweep_all(receipts, "receipts")
+        if audit is not None:
+            await _sweep_all(audit, "audit_rows")
+        if withdrawn is not None:
+            await _sweep_all(withdrawn, "withdrawn_entries")
+        if scrub is not None:
+            await _scrub(scrub)
         await sleep(interval_s)
         if recheck_table is not None:
             recheck_table()
+
+
+async def keep_doing(chore: Chore, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+    """Do an engine's chore every `CHORE_EVERY_S`, in steps with pauses. Runs until cancelled."""
+    while True:
+        try:
+            while await chore.step():
+                await sleep(CHORE_PAUSE_S)
+        except (DeadlineExceeded, StorageFailed) as error:
+            log.warning("chore_failed", chore=chore.name, code=error.code, reason=error.message)
+        await sleep(CHORE_EVERY_S)
 
 
 async def keep_tidy(
@@ -110,14 +123,6 @@ async def keep_tidy(
                 log.log(level, "deleted_text_remains", reason=problem, seconds=waited_s)
         if waited_s > PROMISED_S:
             log.info("deleted_text_is_gone", seconds=waited_s)
-
-
-async def _is_leader(leads: Callable[[str], Awaitable[bool]]) -> bool:
-    try:
-        return await leads("sweep")
-    except StorageFailed as error:
-        log.warning("sweep_failed", error=error.code, reason=error.message)
-        return False
 
 
 async def _scrub(scrub: ScrubStorage) -> None:

@@ -144,11 +144,6 @@ RESERVE_BYTES = _gauge(
     "agentctx_reserve_bytes", "Space reserved for forgetting; less than configured while the disk is full"
 )
 
-VECTOR_SLOTS = _gauge(
-    "agentctx_vector_slots",
-    "Slots for vectors in the file: used, dead (packing gives them back) or spare",
-    "state",
-)
 PROVED_AT = _gauge(
     "agentctx_proof_timestamp_seconds", "Time of the last proof of what is stored, in seconds since 1970"
 )

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from agentctx.errors import StorageCorrupt, StorageFailed
-from agentctx.storage.base import Storage
+from agentctx.storage.base import Chore, Storage
 from agentctx.storage.file import driver, migrate
 from agentctx.storage.file.connection_thread import ConnectionThread
 from agentctx.storage.file.driver import Connection
@@ -73,18 +73,15 @@ class SqliteUsage(SqlitePart):
     of = reads(usage_of, timeout_s=LOOK_TIMEOUT_S)
 
 
-class SqliteFiles:
-    """`FileStorage` on the SQLite file."""
+class SqliteFile:
+    """`DatabaseFile` of the SQLite file."""
 
     def __init__(self, connections: SqliteConnections) -> None:
         writer = connections.writer
         self._writer = writer
         self.look = writer.inspect_files
         self.keep_reserve = writer.keep_reserve
-
-    @property
-    def fault(self) -> StorageFailed | None:
-        return self._writer.fault
+        self.back_up = SqliteBackups(connections).write
 
     @property
     def moved_to(self) -> Path | None:
@@ -116,9 +113,13 @@ class SqliteStorage(Storage):
         self.slots = SqliteSlots(connections)
         self.proofs = SqliteProofs(connections)
         self.usage = SqliteUsage(connections)
-        self.backups = SqliteBackups(connections)
-        self.files = SqliteFiles(connections)
         self.copying = SqliteCopying(connections)
+        self.chores = (Chore("packing", self.slots.step),)
+        self.file = SqliteFile(connections)
+
+    @property
+    def fault(self) -> StorageFailed | None:
+        return self.db.writer.fault
 
     @classmethod
     async def open(

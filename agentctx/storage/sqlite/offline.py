@@ -97,7 +97,7 @@ class OfflineStorage:
         return sqlite_version()
 
     def back_up(self, database: Path, target: Path, *, now: int) -> Backup:
-        """Write and verify a backup. Raises the errors of `BackupStorage.write`."""
+        """Write and verify a backup. Raises the errors of `DatabaseFile.back_up`."""
         with closing(open_connection(database, readonly=True)) as connection:
             return write_backup(connection, target, database=database, now=now)
 

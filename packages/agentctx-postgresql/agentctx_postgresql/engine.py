@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 import structlog
 
 from agentctx.config.schema import displayed_url
 from agentctx.errors import StorageFailed
-from agentctx.storage.backups import Backup
-from agentctx.storage.base import ServerSchema, Storage
+from agentctx.storage.base import Chore, ServerSchema, Storage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.versions import MAX_VERSIONS
@@ -31,7 +30,7 @@ from agentctx_postgresql.trust.trust_storage import PostgresqlTrust
 from agentctx_postgresql.upkeep.proofs import PostgresqlProofs
 from agentctx_postgresql.upkeep.scrub import PostgresqlScrub
 from agentctx_postgresql.upkeep.upkeep_storage import PostgresqlUpkeep
-from agentctx_postgresql.vectors.nearest_index import PostgresqlSlots
+from agentctx_postgresql.vectors import nearest_index
 from agentctx_postgresql.vectors.spaces import PostgresqlSpaces
 
 LOOK_TIMEOUT_S: Final = 20.0
@@ -60,36 +59,6 @@ class PostgresqlUsage(PostgresqlPart):
     """`UsageStorage` on a PostgreSQL server."""
 
     of = reads(usage_of, timeout_s=LOOK_TIMEOUT_S)
-
-
-class PostgresqlFiles(PostgresqlPart):
-    """`FileStorage` on a PostgreSQL server."""
-
-    @property
-    def fault(self) -> StorageFailed | None:
-        return self.db.fault
-
-    @property
-    def moved_to(self) -> Path | None:
-        """None, because there is no file that could be moved."""
-        return None
-
-    async def look(self) -> None:
-        """Do nothing: there is no file that could be removed."""
-
-    async def keep_reserve(self) -> None:
-        """Do nothing: the disk belongs to the server."""
-
-
-class PostgresqlBackups(PostgresqlPart):
-    """`BackupStorage` on a PostgreSQL server."""
-
-    async def write(self, target: Path) -> Backup:  # noqa: ARG002 - nothing is written
-        """Raise StorageFailed: backups are the responsibility of the server's operator."""
-        raise StorageFailed(
-            "A PostgreSQL server is backed up by its operator.",
-            hint=f"Run `pg_dump -Fc -d '{displayed_url(self.db.server.url)}' -f FILE`, or use its own tools.",
-        )
 
 
 log = structlog.get_logger("agentctx.storage")
@@ -122,12 +91,15 @@ class PostgresqlStorage(Storage):
         self.trust = PostgresqlTrust(connections)
         self.upkeep = PostgresqlUpkeep(connections)
         self.scrub = PostgresqlScrub(connections)
-        self.slots = PostgresqlSlots(connections)
         self.proofs = PostgresqlProofs(connections)
-        self.backups = PostgresqlBackups(connections)
-        self.files = PostgresqlFiles(connections)
         self.copying = PostgresqlCopying(connections)
         self.injections = PostgresqlInjections(connections)
+        self.chores = (Chore("indexes", partial(nearest_index.build_one, connections)),)
+        self.file = None
+
+    @property
+    def fault(self) -> StorageFailed | None:
+        return self.db.fault
 
     @classmethod
     async def open(

@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agentctx.embedding.queue.maintenance import GATHERED_S, PROMISED_S, keep_tidy, maintain, resume_rebuild
+from agentctx.embedding.queue.maintenance import (
+    CHORE_EVERY_S,
+    CHORE_PAUSE_S,
+    GATHERED_S,
+    PROMISED_S,
+    keep_doing,
+    keep_tidy,
+    maintain,
+    resume_rebuild,
+)
 from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.storage.base import Chore
 
 
 class ScriptedSweeps:
@@ -65,24 +75,6 @@ async def test_the_queue_rechecks_the_table_after_every_interval() -> None:
     assert looks == [1, 2]
 
 
-async def test_only_the_leader_of_several_daemons_sweeps() -> None:
-    storage = ScriptedSweeps()
-    rest, answers = Naps(storage, 4), iter((False, True, StorageFailed("away"), True))
-    asked: list[str] = []
-
-    async def leads(task: str) -> bool:
-        asked.append(task)
-        answer = next(answers)
-        if isinstance(answer, StorageFailed):
-            raise answer
-        return answer
-
-    with pytest.raises(asyncio.CancelledError):
-        await maintain(storage, interval_s=60, leads=leads, sleep=rest.sleep)
-    assert [sweeps for _, sweeps in rest.seen] == [0, 1, 1, 2]
-    assert set(asked) == {"sweep"}
-
-
 @pytest.mark.parametrize("error", [StorageFailed("locked"), DeadlineExceeded("slow")])
 async def test_a_failed_sweep_is_logged_and_repeated(
     logs: list[MutableMapping[str, Any]], error: Exception
@@ -99,6 +91,30 @@ async def test_a_failed_sweep_is_logged_and_repeated(
 async def test_a_bug_ends_sweeping() -> None:
     with pytest.raises(ZeroDivisionError):
         await maintain(ScriptedSweeps(ZeroDivisionError()), interval_s=60)
+
+
+async def test_a_chore_is_done_in_steps_with_pauses_and_a_failure_ends_a_round(
+    logs: list[MutableMapping[str, Any]],
+) -> None:
+    plan: list[bool | Exception] = [True, True, False, True, StorageFailed("away"), False]
+    pauses: list[float] = []
+
+    async def step() -> bool:
+        result = plan.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if not plan:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await keep_doing(Chore("packing", step), sleep=sleep)
+    pause, rest = CHORE_PAUSE_S, CHORE_EVERY_S
+    assert pauses == [pause, pause, rest, pause, rest, rest]
+    assert [(entry["event"], entry["chore"]) for entry in logs] == [("chore_failed", "packing")]
 
 
 class ScriptedTidying:

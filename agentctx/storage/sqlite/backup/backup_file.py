@@ -172,7 +172,7 @@ def _vectors(conn: Connection) -> int:
 
 
 class SqliteBackups(SqlitePart):
-    """`BackupStorage` on the SQLite file."""
+    """Backups of the open SQLite file."""
 
     async def write(self, target: Path) -> Backup:
         async with self.db.one_check:

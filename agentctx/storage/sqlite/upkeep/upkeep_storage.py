@@ -37,9 +37,6 @@ class SqliteUpkeep(SqlitePart):
         self._rebuilding = asyncio.Lock()
         self._tidying = asyncio.Lock()
 
-    async def leads(self, task: str) -> bool:  # noqa: ARG002 - any of them
-        return True
-
     check_integrity = checks(integrity.check_database)
     check_words = checks(integrity.check_words)
     check_vectors = checks(integrity.check_vectors)

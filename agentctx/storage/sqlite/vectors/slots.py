@@ -45,7 +45,7 @@ class FilePages:
 
 
 class SqliteSlots(SqlitePart):
-    """`SlotStorage` on the SQLite file."""
+    """Packs the vector tables of the SQLite file."""
 
     def __init__(self, connections: SqliteConnections) -> None:
         super().__init__(connections)

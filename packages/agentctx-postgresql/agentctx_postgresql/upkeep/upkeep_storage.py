@@ -17,7 +17,7 @@ from agentctx_postgresql.connections import (
     PostgresqlPart,
 )
 from agentctx_postgresql.driver import Connection
-from agentctx_postgresql.upkeep import integrity, leases, proofs, repair, tidying, words
+from agentctx_postgresql.upkeep import integrity, proofs, repair, tidying, words
 from agentctx_postgresql.upkeep.words import WordSlice
 from agentctx_postgresql.vectors import spaces
 
@@ -28,9 +28,6 @@ class PostgresqlUpkeep(PostgresqlPart):
     def __init__(self, connections: PostgresqlConnections) -> None:
         super().__init__(connections)
         self._tidying = asyncio.Lock()
-
-    async def leads(self, task: str) -> bool:
-        return await leases.take(self.db, task)
 
     async def check_integrity(self) -> list[str]:
         async with self.db.one_check:

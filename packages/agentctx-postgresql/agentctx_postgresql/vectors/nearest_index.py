@@ -9,8 +9,7 @@ import hashlib
 import time
 from typing import Final
 
-from agentctx.storage.proofs import SlotCount
-from agentctx_postgresql.connections import PostgresqlPart
+from agentctx_postgresql.connections import PostgresqlConnections
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks
 from agentctx_postgresql.search.filters import quoted
@@ -76,32 +75,21 @@ async def build_next(conn: Connection, space: int) -> bool:
     return False
 
 
-class PostgresqlSlots(PostgresqlPart):
-    """`SlotStorage` on a PostgreSQL server."""
+async def build_one(db: PostgresqlConnections) -> bool:
+    """Build one missing or due index, on one of the daemons; return False if there is none.
 
-    async def count(self) -> SlotCount:
-        """Return a count of no slots: PostgreSQL has none."""
-        return SlotCount()
+    Namespaces with many vectors get an index each; word indexes are rebuilt once they have kept deleted words
+    for a day.
 
-    async def step(self) -> bool:
-        """Build one missing or due index, on one of the daemons; return False if there is none.
-
-        Namespaces with many vectors get an index each; word indexes are rebuilt once they
-        have kept deleted words for a day.
-
-        Raises:
-            StorageFailed.
-        """
-        if not await leases.take(self.db, TASK, LEASE_MS):
-            return False
-        try:
-            return await self.db.prepare(_build_one)
-        finally:
-            await leases.release(self.db, TASK)
-
-    async def pack(self) -> int:
-        """Return 0: there is nothing to pack."""
-        return 0
+    Raises:
+        StorageFailed.
+    """
+    if not await leases.take(db, TASK, LEASE_MS):
+        return False
+    try:
+        return await db.prepare(_build_one)
+    finally:
+        await leases.release(db, TASK)
 
 
 async def _build_one(conn: Connection) -> bool:

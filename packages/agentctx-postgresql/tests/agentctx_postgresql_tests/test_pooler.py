@@ -114,7 +114,7 @@ async def test_the_index_of_a_large_namespace_answers_through_a_pooler(
             saved = await save(storage, keyless(f"text {number}"))
             await embed(storage, saved, vector(np.cos(number / 40), np.sin(number / 40)))
         exact = await storage.search.by_vector(space.id, vector(1), ALL, 50)
-        assert await storage.slots.step(), "an index is built"
+        assert await nearest_index.build_one(storage.db), "an index is built"
         monkeypatch.setattr(vector_search, "_OF_NAMESPACE", "not SQL")
         assert await storage.search.by_vector(space.id, vector(1), ALL, 50) == exact
     finally:

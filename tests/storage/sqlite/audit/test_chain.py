@@ -320,7 +320,7 @@ async def test_rows_without_a_hash_are_chained_with_the_first_new_row(tmp_path: 
         ]
         assert (await storage.audit.verify()).is_sound
         assert await storage.db.readers.run(lambda conn: chain.was_forgotten(conn, "e"))
-        await storage.backups.write(tmp_path / "b.db")
+        await storage.file.back_up(tmp_path / "b.db")
     finally:
         await storage.close()
     assert verify_file(tmp_path / "b.db").is_sound

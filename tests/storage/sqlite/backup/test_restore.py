@@ -89,7 +89,7 @@ def keys_in(path: Path) -> set[str]:
 def back_up(path: Path, target: Path) -> Backup:
     async def write() -> Backup:
         async with opened(path) as (storage, _):
-            return await storage.backups.write(target)
+            return await storage.file.back_up(target)
 
     return asyncio.run(write())
 
@@ -145,7 +145,7 @@ class TestBackup:
             for key in (f"k{number}" for number in range(GIVES_WAY + 2)):
                 values = {"key": key, "content": f"About {key}."}
                 ids[key] = (await stores.save_fields("knowledge", values, SaveContext())).id
-            made = await storage.backups.write(tmp_path / "b.db")
+            made = await storage.file.back_up(tmp_path / "b.db")
             assert [each.result() for each in forgotten[:-1]] == [True] * GIVES_WAY
             assert isinstance(forgotten[-1].exception(), StorageFailed)
             assert made.entries == 1

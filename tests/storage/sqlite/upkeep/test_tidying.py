@@ -127,7 +127,7 @@ async def test_no_forgotten_word_stays_in_the_index(tmp_path: Path, forgotten_wo
 async def test_a_backup_before_tidying_contains_no_forgotten_word(
     tmp_path: Path, forgotten_words: SqliteStorage
 ) -> None:
-    await forgotten_words.backups.write(tmp_path / "b.db")
+    await forgotten_words.file.back_up(tmp_path / "b.db")
     copied = await asyncio.to_thread((tmp_path / "b.db").read_bytes)
     assert b"the zebra stays" in copied
     assert b"zanzibar" not in copied

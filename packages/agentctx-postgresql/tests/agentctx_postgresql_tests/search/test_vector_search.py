@@ -44,8 +44,8 @@ async def indexes(storage: PostgresqlStorage) -> list[str]:
 
 async def test_only_a_large_namespace_gets_an_index_and_only_once(storage: PostgresqlStorage) -> None:
     space = await filled(storage)
-    assert await storage.slots.step()
-    assert not await storage.slots.step()
+    assert await nearest_index.build_one(storage.db)
+    assert not await nearest_index.build_one(storage.db)
     assert await indexes(storage) == [nearest_index.name_of(space.id, "default")]
 
 
@@ -54,7 +54,7 @@ async def test_vectors_too_long_for_an_index_get_none(
 ) -> None:
     monkeypatch.setattr(nearest_index, "MAX_DIMENSIONS", len(vector(1)) - 1)
     await filled(storage)
-    assert not await storage.slots.step()
+    assert not await nearest_index.build_one(storage.db)
     assert await indexes(storage) == []
 
 
@@ -69,7 +69,7 @@ async def test_the_index_finds_what_an_exact_search_finds(storage: PostgresqlSto
     ]
     before = [await storage.search.by_vector(space.id, vector(1), wanted, 8) for wanted in asked]
     assert [len(hits) for hits in before] == [8, 8, 6, 0, 1]
-    await storage.slots.step()
+    await nearest_index.build_one(storage.db)
     after = [await storage.search.by_vector(space.id, vector(1), wanted, 8) for wanted in asked]
     assert after == before
 
@@ -78,7 +78,7 @@ async def test_a_question_in_a_large_namespace_uses_its_index(
     storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space = await filled(storage)
-    await storage.slots.step()
+    await nearest_index.build_one(storage.db)
     monkeypatch.setattr(vector_search, "_OF_NAMESPACE", "not SQL")
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, 8)) == 8
 
@@ -87,7 +87,7 @@ async def test_an_unfinished_index_is_rebuilt(
     storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space = await filled(storage)
-    await storage.slots.step()
+    await nearest_index.build_one(storage.db)
     name = nearest_index.name_of(space.id, "default")
 
     async def mark_invalid(conn: Connection) -> None:
@@ -96,8 +96,8 @@ async def test_an_unfinished_index_is_rebuilt(
 
     await storage.db.write(mark_invalid)
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, 8)) == 8
-    assert await storage.slots.step(), "the invalid index is dropped"
+    assert await nearest_index.build_one(storage.db), "the invalid index is dropped"
     assert await indexes(storage) == []
-    assert await storage.slots.step(), "and built again"
+    assert await nearest_index.build_one(storage.db), "and built again"
     monkeypatch.setattr(vector_search, "_OF_NAMESPACE", "not SQL")
     assert len(await storage.search.by_vector(space.id, vector(1), ALL, 8)) == 8
