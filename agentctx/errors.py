@@ -217,7 +217,7 @@ class StorageFull(StorageFailed):
     """No space left on the device. Reads continue; writes fail until there is space again."""
 
     code = "storage_full"
-    default_hint = "Free disk space; saving resumes automatically."
+    default_hint = "Free disk space and try again: what was refused is neither saved nor forgotten."
 
 
 class StorageClosed(StorageFailed):

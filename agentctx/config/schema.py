@@ -217,9 +217,6 @@ class StorageSettings(Section):
     readers: PositiveInt = Field(3, description="number of read-only connections")
     idempotency_hours: PositiveInt = Field(24, description="hours for which an Idempotency-Key is remembered")
     sweep_interval_s: PositiveFloat = Field(60.0, description="seconds between removals of expired entries")
-    reserve_mb: Annotated[int, Field(ge=0)] = Field(
-        16, description="MiB of disk space reserved for forgetting when the disk is full; 0: none"
-    )
 
     @field_validator("url")
     @classmethod

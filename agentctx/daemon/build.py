@@ -50,7 +50,7 @@ from agentctx.service.transfer import Transfer
 from agentctx.service.trust import Revocations
 from agentctx.storage.base import Storage
 from agentctx.storage.copying import require_usable
-from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.opening import open_storage
 from agentctx.telemetry import Telemetry
 from agentctx.text.redaction.redactor import create_redactor
@@ -136,13 +136,7 @@ async def open_core(
         open_telemetry(settings.telemetry, models[0].provider if models else None) as (telemetry, recorder),
         _open_reranker(settings.rerank) as reranker,
     ):
-        storage = await open_storage(
-            settings,
-            paths.database,
-            clock=clock,
-            telemetry=telemetry,
-            reserve_bytes=settings.storage.reserve_mb * MEBIBYTE,
-        )
+        storage = await open_storage(settings, paths.database, clock=clock, telemetry=telemetry)
         try:
             await require_usable(storage.copying)
             lanes = await open_lanes(models, settings.embedding, storage, clock, telemetry)

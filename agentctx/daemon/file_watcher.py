@@ -1,4 +1,4 @@
-"""Watches the database files and their disk reserve, and notes a moved folder for the next start."""
+"""Watches the database files, and notes a moved folder for the next start."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ class FileWatcher:
         self._noted: Path | None = None
 
     async def watch(self, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-        """Check every `CHECK_INTERVAL_S`, and keep the disk reserve full. Runs until cancelled."""
+        """Check every `CHECK_INTERVAL_S`. Runs until cancelled."""
         while True:
-            await self._files.keep_reserve()
             await sleep(CHECK_INTERVAL_S)
             await self._files.look()
             moved_to = self._files.moved_to

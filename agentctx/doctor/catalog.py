@@ -10,7 +10,7 @@ from agentctx.errors import InvalidInput
 _MACHINE: Final = {
     "program": "python.version sqlite.version sqlite.vec sqlite.fts5",
     "config": "config.loads config.secrets",
-    "files": "files.folder files.permissions files.database files.space files.reserve files.filesystem",
+    "files": "files.folder files.permissions files.database files.space files.filesystem",
     "socket": "socket.folder socket.file",
     "daemon": "daemon.answers daemon.version daemon.last_start",
     "connections": "connections.entries connections.program connections.socket connections.bridge",

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
 from agentctx.doctor.contexts import Machine
-from agentctx.storage.offline import MEBIBYTE
-from agentctx.storage.opening import ReserveState, offline_storage
 from agentctx.wire.wording import size
 
 MIN_FREE = 64 * 1024 * 1024
@@ -47,36 +45,6 @@ def judge_space(free: int, used: int) -> Finding:
             hint="Free disk space: a backup needs as much as the database has.",
         )
     return passed(left)
-
-
-@check(Machine, "files.reserve")
-def check_reserve(machine: Machine) -> Finding:
-    folder = machine.database.parent
-    if not folder.is_dir():
-        return skipped("nothing is saved yet")
-    wanted = machine.settings.storage.reserve_mb * MEBIBYTE
-    return judge_reserve(offline_storage().reserve(folder, wanted))
-
-
-def judge_reserve(state: ReserveState) -> Finding:
-    if not state.wanted:
-        return skipped("storage.reserve_mb is 0: nothing can be forgotten on a full disk")
-    if state.is_foreign:
-        return warned(
-            "no disk space is reserved: agentctx.reserve in the data folder is not a file of agentctx",
-            hint="Move agentctx.reserve away; a running daemon then makes its own.",
-        )
-    if state.is_whole:
-        return passed(f"{size(state.wanted)} are reserved for forgetting when the disk is full")
-    if state.kept is None:
-        return warned(
-            "no disk space is reserved for forgetting when the disk is full",
-            hint="Free disk space; a running daemon then reserves it.",
-        )
-    return failed(
-        f"{size(state.kept)} of {size(state.wanted)} are left for forgetting, and saving is stopped",
-        hint="Free disk space; the reserve is filled and saving resumes automatically.",
-    )
 
 
 def _bytes(path: Path) -> int:

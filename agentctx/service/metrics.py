@@ -127,11 +127,7 @@ def _spent(spending: Spending | None) -> Mapping[Metric, float]:
 def file_sizes(database: Path) -> Mapping[Metric, float]:
     """Return the sizes of the database on disk, without opening the file: closing it would drop its locks."""
     sizes = offline_storage().sizes(database)
-    return {
-        metrics.DATABASE_BYTES: sizes.database,
-        metrics.WAL_BYTES: sizes.log,
-        metrics.RESERVE_BYTES: sizes.reserve,
-    }
+    return {metrics.DATABASE_BYTES: sizes.database, metrics.WAL_BYTES: sizes.log}
 
 
 def _backups(settings: Settings, data_dir: Path) -> Mapping[Metric, float]:

@@ -47,9 +47,6 @@ class DatabaseFile(Protocol):
     async def look(self) -> None:
         """Check whether the database files were removed, replaced or moved."""
 
-    async def keep_reserve(self) -> None:
-        """Refill the disk space reserved for forgetting if some was given up and there is room again."""
-
     async def back_up(self, target: Path) -> Backup:
         """Write a verified copy of the database into a file, including saves made meanwhile.
 

@@ -17,4 +17,3 @@ class FileSizes:
     database: int
     log: int
     """The WAL, with the commits that are not in the database file yet."""
-    reserve: int

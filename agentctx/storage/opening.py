@@ -15,13 +15,12 @@ from agentctx.config.schema import Settings, displayed_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.storage.base import ServerEngine, Storage
 from agentctx.storage.file.migrate import SchemaState
-from agentctx.storage.file.reserve import ReserveState
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.offline import OfflineStorage
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
 
-__all__ = ["ReserveState", "SchemaState"]
+__all__ = ["SchemaState"]
 ENTRY_POINTS: Final = "agentctx.storage"
 """Group of the entry points of other engines, each named after the scheme of its URLs."""
 POSTGRESQL: Final = "agentctx-postgresql"
@@ -49,13 +48,11 @@ async def open_storage(
     *,
     clock: Clock,
     telemetry: Telemetry = NO_TELEMETRY,
-    reserve_bytes: int = 0,
     migrates: bool = True,
 ) -> Storage:
     """Open or create the database at `settings.storage.url`, or else the file `database`.
 
-    Without `migrates`, the schema on a server is not changed. Once `files.keep_reserve` has been called,
-    `reserve_bytes` of disk space are reserved for forgetting on a full disk.
+    Without `migrates`, the schema on a server is not changed.
 
     Raises:
         SchemaTooNew: a newer agentctx wrote the database; it is unchanged.
@@ -74,7 +71,6 @@ async def open_storage(
         max_versions=settings.limits.max_versions,
         telemetry=telemetry,
         memory_mb=settings.vectors.memory_mb,
-        reserve_bytes=reserve_bytes,
     )
 
 

@@ -151,7 +151,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "agentctx/storage/file/open_files.py",
         "_anchor",
     ): "the database, with O_PATH: that drops no lock",
-    (_OPENED, "agentctx/storage/file/reserve.py", "Reserve._allocate"): "the reserve of disk space",
     (_OPENED, "agentctx/storage/file/wipe.py", "wipe_gaps"): "the database, while no connection is open",
     (_OPENED, "agentctx/storage/file/copy.py", "_sync"): "a copy that nobody uses yet, or its folder",
     (_OPENED, "agentctx/storage/file/copy.py", "_open_private"): "a copy that is not there yet",

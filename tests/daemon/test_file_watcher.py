@@ -35,9 +35,6 @@ class MovingFiles:
         self._places = list(places)
         self.moved_to: Path | None = None
 
-    async def keep_reserve(self) -> None:
-        """Do nothing."""
-
     async def back_up(self, target: Path) -> Backup:
         raise NotImplementedError
 

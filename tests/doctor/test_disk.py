@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.doctor.check import run_checks
-from agentctx.doctor.disk import filesystem_of, judge_filesystem, judge_reserve, judge_space
-from agentctx.storage.file.reserve import ReserveState
+from agentctx.doctor.disk import filesystem_of, judge_filesystem, judge_space
 from tests.doctor.contexts import machine
 from tests.live_files import vanishes_when_looked_at
 
@@ -82,16 +81,3 @@ async def test_a_missing_folder_counts_to_its_parents_disk(tmp_path: Path) -> No
     ]
     assert missing[-1].message == there[-1].message
     assert "free" in missing[0].message
-
-
-@pytest.mark.parametrize(
-    ("state", "status"),
-    [
-        (ReserveState(16 * MB, 16 * MB), "pass"),
-        (ReserveState(12 * MB, 16 * MB), "fail"),
-        (ReserveState(None, 16 * MB), "warn"),
-        (ReserveState(None, 0), "skip"),
-    ],
-)
-def test_space_for_forgetting(state: ReserveState, status: str) -> None:
-    assert judge_reserve(state).status == status

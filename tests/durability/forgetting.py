@@ -26,7 +26,7 @@ DIGITS = 24
 """Length of a canary. The keyword index stores only the suffix that differs from the previous word."""
 NEEDLE = 16
 EMPTY = bytes(4_096)
-"""Empty pages, which make up the disk space reserve, contain no needle; searching them takes seconds."""
+"""Empty pages contain no needle; searching them takes seconds."""
 SERIES = 100
 """Words that share a canary: some of them start pages of the keyword index and become keys."""
 CONFIG = f"{QUICK}[storage]\nsweep_interval_s = 60\n"

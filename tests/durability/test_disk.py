@@ -3,8 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,11 +11,9 @@ import pytest
 
 from agentctx import Client
 from agentctx.errors import StorageFull
-from agentctx.storage.file.reserve import Reserve
 from tests.durability.disk import faults
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect
-from tests.live_files import contents
 
 MOST_TRIES = 10_000
 LEFT_BYTES = 512 * 1024
@@ -29,18 +26,10 @@ def test_the_faults_are_of_every_kind() -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 16 MiB, which fills quickly and has no room for a reserve."""
-    yield from mounted(tmp_path / "small", "16m")
-
-
-@pytest.fixture
-def disk_with_reserve(tmp_path: Path) -> Iterator[Path]:
-    yield from mounted(tmp_path / "small", "64m")
-
-
-def mounted(folder: Path, size: str) -> Iterator[Path]:
+    """A disk of 16 MiB, which fills quickly."""
+    folder = tmp_path / "small"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("NO FULL DISK WAS TESTED: a file system can only be mounted by root")
     yield folder
@@ -96,10 +85,7 @@ def test_a_full_disk_refuses_writes_answers_questions_and_resumes(small_disk: Pa
         daemon.end()
 
 
-RESERVE_BYTES = 16 * 1024 * 1024
-FORGOTTEN = 100
-CANARY = "zanzibar"
-PATIENCE_S = 30.0
+ENTRIES = 200
 
 
 def fill_to_the_last_byte(folder: Path) -> Path:
@@ -110,71 +96,37 @@ def fill_to_the_last_byte(folder: Path) -> Path:
     return filler
 
 
-def forget(client: Client, ids: list[str]) -> None:
+def forget_if_possible(client: Client, ids: list[str]) -> set[str]:
+    """Return the ids whose forgetting was refused."""
+    refused = set()
     for entry_id in ids:
-        client.forget(entry_id)
+        try:
+            client.forget(entry_id)
+        except StorageFull:
+            refused.add(entry_id)
+    return refused
 
 
-def until(is_so: Callable[[], bool], what: str) -> None:
-    looked = threading.Event()
-    for _ in range(1_000):
-        if is_so():
-            return
-        looked.wait(PATIENCE_S / 1_000)
-    raise AssertionError(f"not within {PATIENCE_S:g} s: {what}")
-
-
-def is_in_a_file(folder: Path, text: str) -> bool:
-    return any(text.encode() in held for path, held in contents(folder) if path.name != "filler")
-
-
-def test_on_a_full_disk_everything_can_be_forgotten(disk_with_reserve: Path) -> None:
-    daemon = ForkedDaemon(disk_with_reserve)
-    reserve = Reserve(daemon.data_dir, RESERVE_BYTES)
-    daemon.start('[embedding]\nprovider = "fake"\n')
-    try:
-        with daemon.client() as client:
-            ids = [client.save_knowledge(f"k{n}", f"{CANARY}{n} " * 60).id for n in range(FORGOTTEN)]
-            kept = client.save_knowledge("kept", "the zebra is on the disk").id
-            client.drain()
-            until(lambda: reserve.state().is_whole, "the reserve is made")
-            assert is_in_a_file(daemon.data_dir, CANARY)
-
-            filler = fill_to_the_last_byte(disk_with_reserve)
-            save_until_full(client)
-            forget(client, ids)
-            until(lambda: not is_in_a_file(daemon.data_dir, CANARY), "what was forgotten is in no file")
-
-            fill_to_the_last_byte(disk_with_reserve)
-            save_until_full(client)
-            forget(client, [kept])
-
-            filler.unlink()
-            save_when_possible(client)
-            until(lambda: reserve.state().is_whole, "the reserve is filled again")
-        assert "reserve_given_up" in daemon.events()
-        assert daemon.stop(signal.SIGTERM) == 0
-        found = inspect(daemon.data_dir)
-        assert not found.problems
-        assert not {*ids, kept} & found.stored.keys()
-    finally:
-        daemon.end()
-
-
-def test_a_reserve_that_was_given_up_is_still_so_after_a_kill(disk_with_reserve: Path) -> None:
-    daemon = ForkedDaemon(disk_with_reserve)
-    reserve = Reserve(daemon.data_dir, RESERVE_BYTES)
+def test_a_forget_that_does_not_fit_is_refused_and_its_entry_stays(small_disk: Path) -> None:
+    daemon = ForkedDaemon(small_disk)
     daemon.start('[embedding]\nprovider = "none"\n')
     try:
         with daemon.client() as client:
-            ids = [client.save_knowledge(f"k{n}", f"{CANARY}{n} " * 60).id for n in range(3)]
-            until(lambda: reserve.state().is_whole, "the reserve is made")
-        daemon.stop(signal.SIGKILL)
-        reserve.give_up()
-        fill_to_the_last_byte(disk_with_reserve)
-        daemon.start('[embedding]\nprovider = "none"\n')
-        with daemon.client() as client:
-            assert "kept for forgetting" in save_until_full(client)[1].message
-            forget(client, ids)
+            ids = [client.save_knowledge(f"k{n}", f"text{n} " * 60).id for n in range(ENTRIES)]
+            filler = fill_to_the_last_byte(small_disk)
+            save_until_full(client)
+            fill_to_the_last_byte(small_disk)
+            refused = forget_if_possible(client, ids)
+            assert refused
+            for number, entry_id in enumerate(ids):
+                found = {passage.source_id for passage in client.search(f"text{number}").results}
+                assert (f"k{number}" in found) == (entry_id in refused)
+            filler.unlink()
+            save_when_possible(client)
+            assert not forget_if_possible(client, sorted(refused))
+        assert daemon.stop(signal.SIGTERM) == 0
+        found = inspect(daemon.data_dir)
+        assert not found.problems
+        assert not set(ids) & found.stored.keys()
     finally:
         daemon.end()

@@ -172,7 +172,7 @@ async def test_metrics_are_served_when_the_database_is_closed(core: Core) -> Non
 def test_sizes_of_missing_files_are_zero(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_bytes(b"123")
     sizes = file_sizes(tmp_path / "a.db")
-    assert sizes == {metrics.DATABASE_BYTES: 3, metrics.WAL_BYTES: 0, metrics.RESERVE_BYTES: 0}
+    assert sizes == {metrics.DATABASE_BYTES: 3, metrics.WAL_BYTES: 0}
     (tmp_path / "a.db-wal").write_bytes(b"12345")
     assert file_sizes(tmp_path / "a.db")[metrics.WAL_BYTES] == 5
 

@@ -140,9 +140,6 @@ CHECKSUM_FAILURES = _counter(
     "agentctx_checksum_failures_total", "Reads that found a damaged entry or vector and left it out"
 )
 WAL_BYTES = _gauge("agentctx_wal_bytes", "Size of the write-ahead log")
-RESERVE_BYTES = _gauge(
-    "agentctx_reserve_bytes", "Space reserved for forgetting; less than configured while the disk is full"
-)
 
 PROVED_AT = _gauge(
     "agentctx_proof_timestamp_seconds", "Time of the last proof of what is stored, in seconds since 1970"

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from agentctx.errors import StorageFull
 from agentctx.storage.file.checkpoint import MAX_FRAMES, CheckpointSchedule, Mode, WalState, checkpoint
 from agentctx.storage.file.commit import is_disk_fault
-from agentctx.storage.file.driver import BUSY_TIMEOUT_MS, Connection, Error, translated
-from agentctx.storage.file.reserve import Reserve
+from agentctx.storage.file.driver import Connection, Error
 from agentctx.storage.file.writing_connection import WritingConnection
 
 RESTART_PATIENCE_MS: Final = 100
@@ -21,11 +19,10 @@ LAST_PATIENCE_MS: Final = 3_000
 class Checkpointer:
     """Checkpoints the database. Use it only while nothing else uses the connection."""
 
-    def __init__(self, connection: WritingConnection, reserve: Reserve) -> None:
+    def __init__(self, connection: WritingConnection) -> None:
         self.fault: Error | None = None
         """The disk's error at the last checkpoint; recovery resets it."""
         self._connection = connection
-        self._reserve = reserve
         self._schedule = CheckpointSchedule()
 
     async def empty_wal(self, *, patience_ms: int) -> bool:
@@ -34,7 +31,7 @@ class Checkpointer:
         Raises:
             StorageFailed.
         """
-        return await self._connection.thread.run(partial(self._empty_wal, patience_ms=patience_ms))
+        return await self._connection.thread.run(partial(self._run, mode="TRUNCATE", patience_ms=patience_ms))
 
     async def move_if_due(self, wal: WalState | None) -> None:
         """Checkpoint after a commit if enough pages were added. Saves wait only if the WAL is too long.
@@ -54,19 +51,10 @@ class Checkpointer:
         patience_ms = LAST_PATIENCE_MS if insists else RESTART_PATIENCE_MS
         await self._connection.thread.run(partial(self._run, mode=mode, patience_ms=patience_ms))
 
-    def _run(self, connection: Connection, *, mode: Mode, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
+    def _run(self, connection: Connection, *, mode: Mode, patience_ms: int) -> bool:
         try:
             return checkpoint(connection, mode, patience_ms=patience_ms)
         except Error as error:
             if is_disk_fault(error):
                 self.fault = error
             raise
-
-    def _empty_wal(self, connection: Connection, *, patience_ms: int) -> bool:
-        """Empty the WAL. This can grow the database, and on a full disk only the reserve has room."""
-        while True:
-            try:
-                return self._run(connection, mode="TRUNCATE", patience_ms=patience_ms)
-            except Error as error:
-                if not (isinstance(translated(error), StorageFull) and self._reserve.give_up()):
-                    raise

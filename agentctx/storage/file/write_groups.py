@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentctx.storage.file.commit import CompletedWrite, FailedWrite, Outcome
-from agentctx.storage.file.reserve import Write
+from agentctx.storage.file.commit import CompletedWrite, FailedWrite, Outcome, WriteFunction
 
 MAX_GROUP: Final = 256
 """Maximum number of functions in one commit."""
@@ -22,9 +21,9 @@ GROUP_WAIT_S: Final = 0.012
 
 @dataclass(frozen=True, slots=True)
 class WaitingWrite:
-    """A write and the future that its caller awaits; `arrived` is in seconds of the monotonic clock."""
+    """A function to commit, and its caller's future; `arrived` is in seconds of the monotonic clock."""
 
-    write: Write
+    function: WriteFunction[Any]
     future: asyncio.Future[Any]
     arrived: float
 
@@ -49,10 +48,10 @@ class WriteGroups:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, write: Write) -> asyncio.Future[Any]:
-        """Queue a write for its group; return the future of its result."""
+    def add(self, function: WriteFunction[Any]) -> asyncio.Future[Any]:
+        """Queue a function for its group; return the future of its result."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append(WaitingWrite(write, future, time.monotonic()))
+        self._waiting.append(WaitingWrite(function, future, time.monotonic()))
         return future
 
     def starts_or_completes(self) -> bool:

@@ -16,13 +16,19 @@ import structlog
 from agentctx.errors import StorageClosed, StorageFailed, StorageFull
 from agentctx.storage.file.checkpoint import WalState, readable_wal_state
 from agentctx.storage.file.checkpointer import Checkpointer
-from agentctx.storage.file.commit import FailedWrite, Outcome, WriteFunction, error_for_caller, is_disk_fault
+from agentctx.storage.file.commit import (
+    FailedWrite,
+    Outcome,
+    WriteFunction,
+    commit_group,
+    error_for_caller,
+    is_disk_fault,
+)
 from agentctx.storage.file.connection_thread import finish
 from agentctx.storage.file.copy import RunningCopy
 from agentctx.storage.file.driver import BUSY_TIMEOUT_MS, Connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.recovery import Recovery, pause_s
-from agentctx.storage.file.reserve import Reserve, Write, commit_within
 from agentctx.storage.file.write_groups import WaitingWrite, WriteGroups
 from agentctx.storage.file.writing_connection import WritingConnection
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
@@ -44,25 +50,19 @@ class Writer:
     increasing pauses.
     """
 
-    def __init__(
-        self,
-        connection: WritingConnection,
-        telemetry: Telemetry = NO_TELEMETRY,
-        reserve_bytes: int = 0,
-    ) -> None:
+    def __init__(self, connection: WritingConnection, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self.commits = 0
         """The number of commits since the database was opened."""
         self.fault: StorageFailed | None = None
         """Why nothing can be written at present."""
         self._loss: StorageFailed | None = None
         self._connection = connection
-        self._reserve = Reserve(connection.path.parent, reserve_bytes)
         self._is_sound = asyncio.Event()
         self._is_sound.set()
         self._stopped = asyncio.Event()
         self._telemetry = telemetry
         self._groups = WriteGroups()
-        self._checkpoints = Checkpointer(connection, self._reserve)
+        self._checkpoints = Checkpointer(connection)
         self._wake = asyncio.Event()
         self._closed = False
         self._ending: asyncio.Future[None] | None = None
@@ -71,31 +71,26 @@ class Writer:
         self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
 
     @classmethod
-    async def open(
-        cls, path: str | Path, telemetry: Telemetry = NO_TELEMETRY, reserve_bytes: int = 0
-    ) -> Self:
+    async def open(cls, path: str | Path, telemetry: Telemetry = NO_TELEMETRY) -> Self:
         """Open the writing connection of a database, which is created if it is missing.
-
-        `reserve_bytes` of the disk are reserved for deletions (`keep_reserve`).
 
         Raises:
             DriverUnsuitable, StorageFailed: as `driver.open_connection`.
         """
-        return cls(await WritingConnection.open(path), telemetry, reserve_bytes)
+        return cls(await WritingConnection.open(path), telemetry)
 
     def recover_with(self, others: Readers) -> None:
         """Set the other connections of this process, all of which must be closed to reread the disk."""
         self._connection.others = others
 
-    async def run(self, fn: WriteFunction[T], *, uses_reserve: bool = False) -> T:
+    async def run(self, fn: WriteFunction[T]) -> T:
         """Run a function in a transaction and return its result once it is committed.
 
         The function must not begin or end a transaction. If it raises, its own changes are rolled back and
         the other functions' changes stay. Cancelling the caller does not stop it: it may still be committed.
-        With `uses_reserve` it may use the space reserved for deletions if the disk is full.
 
         Raises:
-            StorageFull: no space is left except the reserve for deletions; reads continue.
+            StorageFull: no space is left; nothing of it was written, and reads continue.
             StorageFailed: SQLite refused it, or the disk has failed and the database is not verified yet.
             StorageClosed: after `close`.
             Exception: raised by the function.
@@ -103,7 +98,7 @@ class Writer:
         if self._closed:
             raise StorageClosed("The database is closed for writing.")
         self._require_accepting()
-        result: asyncio.Future[T] = self._groups.add(Write(fn, uses_reserve))
+        result: asyncio.Future[T] = self._groups.add(fn)
         if self._groups.starts_or_completes():
             self._wake.set()
         return await result
@@ -314,7 +309,7 @@ class Writer:
 
         The callers are answered before that state is read.
         """
-        outcomes, commits = self._commit_unless_failed(connection, [waiter.write for waiter in group])
+        outcomes, commits = self._commit_unless_failed(connection, [waiter.function for waiter in group])
         loop.call_soon_threadsafe(self._answer, group, outcomes, commits, time.monotonic() - began)
         return commits, readable_wal_state(connection) if commits else None
 
@@ -332,19 +327,15 @@ class Writer:
         self._groups.committed(len(group))
 
     def _commit_unless_failed(
-        self, connection: Connection, writes: Sequence[Write]
+        self, connection: Connection, functions: Sequence[WriteFunction[Any]]
     ) -> tuple[list[Outcome], int]:
         if self._checkpoints.fault is not None:
             # This group was already on its way when the checkpoint failed.
-            return [FailedWrite(error_for_caller(self._checkpoints.fault))] * len(writes), 0
+            return [FailedWrite(error_for_caller(self._checkpoints.fault))] * len(functions), 0
         if (loss := self._connection.loss()) is not None:
             self._loss = loss
-            return [FailedWrite(_refusal(loss)) for _ in writes], 0
-        return commit_within(self._reserve, connection, writes)
-
-    async def keep_reserve(self) -> None:
-        """Fill the reserve if it was given up or never created, and there is room."""
-        await asyncio.to_thread(self._reserve.fill)
+            return [FailedWrite(_refusal(loss)) for _ in functions], 0
+        return commit_group(connection, functions)
 
     async def _checkpoint_if_due(self, wal: WalState | None) -> None:
         try:
@@ -387,8 +378,6 @@ class Writer:
                 level = log.debug if self.fault and error.message == self.fault.message else log.warning
                 self.fault = error
                 _log_event(level, "database_still_fails", problem=error.message, attempts=attempts + 1)
-                if not self._connection.is_open:
-                    await asyncio.to_thread(self._reserve.give_up_if_full)
                 await self._pause(attempts)
                 attempts += 1
             else:

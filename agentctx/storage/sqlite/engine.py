@@ -17,7 +17,6 @@ from agentctx.storage.file import driver, migrate
 from agentctx.storage.file.connection_thread import ConnectionThread
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import Readers
-from agentctx.storage.file.reserve import Reserve
 from agentctx.storage.file.writer import Writer
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
@@ -80,7 +79,6 @@ class SqliteFile:
         writer = connections.writer
         self._writer = writer
         self.look = writer.inspect_files
-        self.keep_reserve = writer.keep_reserve
         self.back_up = SqliteBackups(connections).write
 
     @property
@@ -132,12 +130,10 @@ class SqliteStorage(Storage):
         max_versions: int = MAX_VERSIONS,
         telemetry: Telemetry = NO_TELEMETRY,
         memory_mb: int = DEFAULT_MB,
-        reserve_bytes: int = 0,
     ) -> SqliteStorage:
         """Open or create the database and migrate its schema.
 
-        Up to `memory_mb` are used to search vectors in memory; 0 searches the table. `reserve_bytes` of the
-        disk are reserved for forgetting when it is full, once `keep_reserve` was called.
+        Up to `memory_mb` are used to search vectors in memory; 0 searches the table.
 
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it is unchanged.
@@ -146,17 +142,15 @@ class SqliteStorage(Storage):
             StorageFailed: the file is not a database, or an applied migration was changed.
         """
         await asyncio.to_thread(salvage.discard_partial_repairs, path)
-        if reserve_bytes:  # on a full disk SQLite could not even open the database
-            await asyncio.to_thread(Reserve(path.parent, reserve_bytes).give_up_if_full)
         async with _without_checkpoint(path):
             schema = await asyncio.to_thread(migrate.migrate_database, path, clock=clock)
             if schema.backup:
                 before, backup = schema.before.version, str(schema.backup)
                 log.info("migrated", schema=schema.version, before=before, backup=backup)
-            writer = await Writer.open(path, telemetry, reserve_bytes)
+            writer = await Writer.open(path, telemetry)
             try:
                 await _repair_bookkeeping(writer, clock, is_ledger_repaired=schema.before.is_misrecorded)
-                await writer.run(fill_missing, uses_reserve=True)
+                await writer.run(fill_missing)
                 pool = await Readers.open(path, readers, prepare=fts.make_scratch)
                 writer.recover_with(pool)
             except BaseException:
@@ -214,7 +208,7 @@ async def _repair_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_repaire
     """Repair damaged bookkeeping rows; if pages cannot be read, leave the repair to the doctor."""
     repair = partial(bookkeeping.repair, now=clock(), at_start=True, is_ledger_repaired=is_ledger_repaired)
     try:
-        _log_damage(await writer.run(repair, uses_reserve=True))
+        _log_damage(await writer.run(repair))
     except StorageCorrupt as error:
         log.error(  # noqa: TRY400 - the problem is logged, and the start continues
             "bookkeeping_not_repaired", reason=error.message, hint="Run `agentctx doctor --fix`."

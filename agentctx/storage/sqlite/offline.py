@@ -20,7 +20,6 @@ from agentctx.storage.file.driver import (
     sqlite_version,
 )
 from agentctx.storage.file.rescue import RESCUED
-from agentctx.storage.file.reserve import RESERVE_NAME, Reserve, ReserveState
 from agentctx.storage.offline import FileSizes
 from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
@@ -108,10 +107,6 @@ class OfflineStorage:
             record_restore(database, restored.backup, now=now)
         return restored
 
-    def reserve(self, folder: Path, wanted: int) -> ReserveState:
-        """Return the state of the reserve in a data folder; it should have `wanted` bytes."""
-        return Reserve(folder, wanted).state()
-
     def rescue_copies(self, database: Path) -> Sequence[Path]:
         """Return a daemon's copies of a database that was removed or replaced while open, oldest first."""
         return sorted(database.parent.glob(f"{database.name}{RESCUED}*Z"))
@@ -120,7 +115,6 @@ class OfflineStorage:
         return FileSizes(
             database=size_of(database),
             log=size_of(database.with_name(f"{database.name}-wal")),
-            reserve=size_of(database.with_name(RESERVE_NAME)),
         )
 
 

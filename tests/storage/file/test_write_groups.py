@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from agentctx.errors import StorageClosed
 from agentctx.storage.file.commit import CompletedWrite, FailedWrite
-from agentctx.storage.file.reserve import Write
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.write_groups import GROUP_GAP_S, GROUP_WAIT_S, MAX_GROUP, GroupWindow, WriteGroups
 
 
-def new_write() -> Write:
-    return Write(lambda connection: connection.total_changes)
+def write(connection: Connection) -> int:
+    return connection.total_changes
 
 
 async def test_a_group_is_taken_in_order_of_arrival_up_to_a_limit() -> None:
     groups = WriteGroups()
-    futures = [groups.add(new_write()) for _ in range(MAX_GROUP + 1)]
+    futures = [groups.add(write) for _ in range(MAX_GROUP + 1)]
     taken = groups.take()
     assert [each.future for each in taken] == futures[:MAX_GROUP]
     assert len(groups) == 1
@@ -26,27 +26,27 @@ async def test_a_group_is_taken_in_order_of_arrival_up_to_a_limit() -> None:
 
 async def test_a_lone_caller_does_not_wait() -> None:
     groups = WriteGroups()
-    groups.add(new_write())
+    groups.add(write)
     assert groups.starts_or_completes()
     assert groups.remaining_s() <= 0
 
 
 async def test_as_many_writes_are_expected_as_came_around_the_last_commit() -> None:
     groups = WriteGroups()
-    groups.add(new_write())
+    groups.add(write)
     groups.take()
     groups.committed(3)
-    groups.add(new_write())
+    groups.add(write)
     assert groups.starts_or_completes()
-    groups.add(new_write())
+    groups.add(write)
     assert not groups.starts_or_completes()
-    groups.add(new_write())
+    groups.add(write)
     assert groups.starts_or_completes()
 
 
 async def test_each_refused_caller_gets_its_own_error() -> None:
     groups = WriteGroups()
-    futures = [groups.add(new_write()) for _ in range(2)]
+    futures = [groups.add(write) for _ in range(2)]
     groups.refuse_all(lambda: StorageClosed("closed"))
     first, second = (future.exception() for future in futures)
     assert isinstance(first, StorageClosed)
@@ -57,7 +57,7 @@ async def test_each_refused_caller_gets_its_own_error() -> None:
 
 async def test_a_cancelled_caller_is_skipped() -> None:
     groups = WriteGroups()
-    cancelled, waiting = groups.add(new_write()), groups.add(new_write())
+    cancelled, waiting = groups.add(write), groups.add(write)
     cancelled.cancel()
     for each in groups.take():
         each.answer(CompletedWrite("result"))
@@ -68,7 +68,7 @@ async def test_a_cancelled_caller_is_skipped() -> None:
 
 async def test_a_failed_write_raises_for_its_caller() -> None:
     groups = WriteGroups()
-    future = groups.add(new_write())
+    future = groups.add(write)
     groups.take()[0].answer(FailedWrite(StorageClosed("no")))
     with pytest.raises(StorageClosed, match="no"):
         await future

@@ -132,14 +132,14 @@ class SqliteEntries(SqlitePart):
             is_audited=is_audited,
         )
         with self.db.tidying.note_if_cancelled([entry_id]):
-            removed = await self.db.writer.run(delete, uses_reserve=True)
+            removed = await self.db.writer.run(delete)
         self.db.tidying.note_deletion([entry_id])
         return removed
 
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         now = self.db.clock()
         sweep = partial(saving.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
-        removed = await self.db.writer.run(sweep, uses_reserve=True)
+        removed = await self.db.writer.run(sweep)
         if removed:
             self.db.tidying.note_deletion(removed)
         return len(removed)

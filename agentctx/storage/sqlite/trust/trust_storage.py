@@ -152,7 +152,7 @@ class SqliteTrust(SqlitePart):
 
     async def expire_withdrawn(self, *, before: int, limit: int = 50) -> int:
         expire = partial(_expire_withdrawn, before=before, limit=limit, now=self.db.clock())
-        erased = await self.db.writer.run(expire, uses_reserve=True)
+        erased = await self.db.writer.run(expire)
         if erased:
             self.db.tidying.note_deletion(erased)
         return len(erased)

@@ -123,7 +123,7 @@ class Tidier:
         look = partial(residue.has_drained_pages, table=table)
         if await self._readers.run(look, wait_s=LOOK_WAIT_S):
             remove = partial(residue.remove_drained_pages, table=table)
-            while await self._writer.run(remove, uses_reserve=True):
+            while await self._writer.run(remove):
                 pass
 
     async def _replace_keys(self, table: str) -> None:
@@ -134,7 +134,7 @@ class Tidier:
             stale, following = await self._readers.run(find, wait_s=LOOK_WAIT_S)
             if stale:
                 replace = partial(residue.replace_keys, table=table, keys=stale)
-                await self._writer.run(replace, uses_reserve=True)
+                await self._writer.run(replace)
 
     async def _wipe(self) -> None:
         """Wipe in steps, between which other work continues, because a large file takes long."""

@@ -84,7 +84,7 @@ class SqliteSlots(SqlitePart):
     async def _shrink(self) -> bool:
         if not (await self.db.readers.run(file_pages)).has_too_many_free:
             return False
-        return await self.db.writer.run(_give_pages_back, uses_reserve=True)
+        return await self.db.writer.run(_give_pages_back)
 
 
 def file_pages(conn: Connection) -> FilePages:
