@@ -19,7 +19,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes, which must not each recompile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-all coverage torture lint format bench figures reference transcripts screens sbom dist audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-all coverage torture nightly mutants lint format bench figures reference transcripts screens sbom dist audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -100,6 +100,29 @@ test-all: test coverage ## run all tests, with coverage and negative controls
 torture: install-dev ## run the durability suites for hours and record the totals
 	$(BIN)/python -m tests.durability $(TORTURE_ARGS)
 
+# Fails with a list of the faults that MUTANTS, an earlier run's file, says were found. MUTANTS_ARGS="agentctx/llm --count 50"
+mutants: install-dev ## put 200 faults into modules without I/O and show which no test finds
+	$(BIN)/python -m tests.mutants $(if $(MUTANTS),--baseline $(MUTANTS)) $(MUTANTS_ARGS)
+
+# Everything, for a machine that has hours: all tests, a slice of each durability suite, each Python that is installed.
+# Each part runs even if an earlier one failed; the parts that failed are named at the end.
+NIGHTLY_MINUTES ?= 60
+PYTHONS ?= python3.11 python3.12 python3.13
+nightly: install-dev ## run all tests, torture for NIGHTLY_MINUTES, and the tests on each installed Python
+	@failed=; \
+	run() { echo "nightly: $$*"; "$$@" || failed="$$failed\n  $$*"; }; \
+	run $(MAKE) lint; \
+	run $(MAKE) test-all; \
+	run $(MAKE) test-agents; \
+	run $(MAKE) torture TORTURE_ARGS="--minutes $(NIGHTLY_MINUTES)"; \
+	run $(MAKE) mutants; \
+	for python in $(PYTHONS); do \
+	  if ! command -v $$python >/dev/null; then echo "nightly: $$python is not installed"; continue; fi; \
+	  if [ "$$($$python -V)" = "$$($(BIN)/python -V)" ]; then continue; fi; \
+	  run $(MAKE) test VENV=.venv-$$python PYTHON=$$python; \
+	done; \
+	if [ -n "$$failed" ]; then printf "nightly: these failed:$$failed\n"; exit 1; fi
+
 lint: install-dev ## run ruff, mypy, import-linter and the code rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -170,4 +193,4 @@ lock: .venv-audit/.installed ## pin the dependencies
 	echo "pip-audit>=2.9\ncyclonedx-bom>=7\nuv>=0.9\npipx>=1.8" | $(COMPILE) - --output-file requirements-audit.lock
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) .venv-audit .agents .frameworks dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) .venv-* .agents .frameworks dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
