@@ -10,10 +10,14 @@ from agentctx.text.redaction.rules import SecretRules, load_rules
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.options import Options
 from benchmarks.text_scan import TextScan, measure_scan
-from tests.text.redaction import benign, kept_back_benign
-from tests.text.redaction.kept_back import KEPT_BACK
-from tests.text.redaction.rates import caught, cut_wrongly
-from tests.text.redaction.shapes import SHAPES
+from tests.text.redaction.corpus import (
+    KEPT_BACK,
+    KEPT_BACK_BENIGN,
+    SHAPES,
+    benign_lines,
+    caught,
+    cut_wrongly,
+)
 
 _SECRET = "DATABASE_URL=postgres://app:n4vR-8tQz@db:5432/prod "  # noqa: S105 - a secret to be found
 
@@ -30,7 +34,7 @@ async def measure(options: Options) -> list[Figure]:
 def _rates(rules: SecretRules) -> list[Figure]:
     """Secrets of the kinds and lines that the rules are tuned on, and a held-out set."""
     kinds = {"known kinds": SHAPES, "kinds kept back": KEPT_BACK}
-    lines = {"known": benign.lines(1_000, seed=11), "kept back": kept_back_benign.LINES}
+    lines = {"known": benign_lines(1_000, seed=11), "kept back": KEPT_BACK_BENIGN}
     found = [
         Figure(
             name=f"secrets cut out, {len(of)} {which}",

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from agentctx.errors import InvalidInput, NotFound
-from tests.text.redaction.secrets import KINDS, planted
+from tests.text.redaction.corpus import KINDS, planted
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from agentctx.wire import SaveRequest
 from agentctx_testing.fake_provider.serving import running
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.live_files import contents
-from tests.text.redaction.secrets import ANYWHERE, KINDS, PlantedSecret, planted
+from tests.text.redaction.corpus import ANYWHERE, KINDS, PlantedSecret, planted
 
 CANARIES = {kind: planted(kind, random.Random(f"canary {kind}")) for kind in KINDS}
 WITHOUT_PROVIDER = '[embedding]\nprovider = "none"\n'

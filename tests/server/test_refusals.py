@@ -18,7 +18,7 @@ from tests.running_core import running_core
 from tests.server.planting import Request, requests_with
 from tests.server.running import Running, running
 from tests.service.access.peers import access_control
-from tests.text.redaction.secrets import KINDS, planted
+from tests.text.redaction.corpus import KINDS, planted
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

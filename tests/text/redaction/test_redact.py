@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentctx.text.redaction.redact import MAX_PASSES, SecretFinding, redact
 from agentctx.text.redaction.rules import RuleFields, SecretRule, SecretRules, load_rules
-from tests.text.redaction.secrets import KINDS, planted
+from tests.text.redaction.corpus import KINDS, planted
 
 RULES = load_rules()
 PIECES = st.one_of(

@@ -11,11 +11,18 @@ import pytest
 from agentctx.errors import ConfigInvalid, RedactionTimedOut
 from agentctx.text.redaction.redact import find, redact
 from agentctx.text.redaction.rules import SecretRule, SecretRules, format_problem, load_rules
-from tests.text.redaction import benign, kept_back_benign
-from tests.text.redaction.kept_back import KEPT_BACK
-from tests.text.redaction.rates import caught, cut_wrongly
-from tests.text.redaction.secrets import KINDS, planted
-from tests.text.redaction.shapes import SHAPES
+from tests.text.redaction.corpus import (
+    KEPT_BACK,
+    KEPT_BACK_BENIGN,
+    KINDS,
+    SHAPES,
+    WRITTEN,
+    benign_addresses,
+    benign_lines,
+    caught,
+    cut_wrongly,
+    planted,
+)
 
 SAMPLES = 50
 RULES = load_rules()
@@ -92,20 +99,18 @@ def test_kinds_that_no_rule_was_written_for_are_cut_out() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "lines", [benign.lines(1_000, seed=7), kept_back_benign.LINES], ids=["known", "kept back"]
-)
+@pytest.mark.parametrize("lines", [benign_lines(1_000, seed=7), KEPT_BACK_BENIGN], ids=["known", "kept back"])
 def test_benign_lines_are_unchanged(lines: list[str]) -> None:
     wrong = cut_wrongly(RULES, lines)
     assert len(wrong) <= len(lines) / 250, wrong
 
 
 def test_all_handwritten_benign_lines_are_unchanged() -> None:
-    assert [line for line in benign.WRITTEN if redact(line, RULES).text is not line] == []
+    assert [line for line in WRITTEN if redact(line, RULES).text is not line] == []
 
 
 def test_random_values_in_addresses_that_are_no_secrets_are_unchanged() -> None:
-    assert cut_wrongly(RULES, [line for seed in range(20) for line in benign.addresses(seed)]) == []
+    assert cut_wrongly(RULES, [line for seed in range(20) for line in benign_addresses(seed)]) == []
 
 
 @pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.id)

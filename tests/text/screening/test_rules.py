@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentctx.text.screening.rules import load_rules
 from agentctx.text.screening.visible import visible_text
-from tests.text.screening.payloads import WRITTEN, payloads
+from tests.text.screening.corpus import WRITTEN, payloads
 
 _OUTSIDE_SETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
 
