@@ -15,7 +15,7 @@ from agentctx.service.operations import Operation
 from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.stores.fields import check_namespace
 from agentctx.storage.records import SaveOutcome
-from agentctx.storage.trust import TrustStorage
+from agentctx.storage.trust_storage import TrustStorage
 from agentctx.times import Clock, parse_duration
 
 MAX_REASON_CHARS: Final = 300

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.storage.trust import TrustStorage
+from agentctx.storage.trust_storage import TrustStorage
 
 log = structlog.get_logger("agentctx.trust")
 

@@ -15,7 +15,8 @@ from agentctx.service.operations import Operation
 from agentctx.service.release_worker import ReleaseWorker
 from agentctx.service.stores.fields import check_namespace
 from agentctx.service.stores.redaction import redact_name
-from agentctx.storage.trust import Source, TrustStorage
+from agentctx.storage.trust import Source
+from agentctx.storage.trust_storage import TrustStorage
 from agentctx.text.redaction.redactor import Redactor
 from agentctx.times import Clock, parse_time
 

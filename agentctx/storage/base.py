@@ -25,7 +25,7 @@ from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.search import SearchStorage
 from agentctx.storage.spaces import SpaceStorage
-from agentctx.storage.trust import TrustStorage
+from agentctx.storage.trust_storage import TrustStorage
 from agentctx.storage.upkeep import ScrubStorage, UpkeepStorage
 from agentctx.times import Clock
 

@@ -4,13 +4,23 @@ A generator of steps yields statements, receives the engine's answer to each, an
 
     found = yield from FindTarget(draft.namespace, draft.collection, draft.key)
 
-An engine has a function for every statement, and follows the steps of one change in one transaction.
+An engine has a function for every statement, and follows the steps of one change in one transaction. SQL that
+means the same to both engines is a statement as it is, `Rows` or `Execute`:
+
+    changed = yield from Execute("DELETE FROM flags WHERE entry IN ?ids", (entry_ids,))
+
+In it, `?` stands for a value, and `?ids` and `?numbers` for a table of texts or integers with one column
+`id`, given as a sequence. Boolean columns are used as such (`live`, never `live = 1`). A row that another
+daemon may change meanwhile is read with `FOR UPDATE`, which means nothing to SQLite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from agentctx.times import Clock
 
 A_co = TypeVar("A_co", covariant=True)
 T = TypeVar("T")
@@ -28,3 +38,54 @@ class Statement(Generic[A_co]):
 
 Steps: TypeAlias = Generator[Statement[Any], Any, T]
 """The decisions of one change, between the statements that it needs. An error of a statement ends them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Statement[Sequence[Sequence[Any]]]):
+    """Asks for the rows of a query, or of a change that returns some."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Execute(Statement[int]):
+    """Changes rows; answered with their number."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LockEntries(Statement[None]):
+    """Keeps other daemons from changing these entries, and `with_spaces` also from enabling a space."""
+
+    entries: Sequence[str]
+    with_spaces: bool = False
+
+
+class ErasureNotes(Protocol):
+    """Is told of what answers must no longer show, so that no copy in memory does."""
+
+    def note_quarantined(self, entry_ids: Sequence[str], /) -> None: ...
+    def note_deletion(self, entry_ids: Sequence[str] = (), /) -> None: ...
+
+
+class Follower(Protocol):
+    """The connections of an engine. Steps are given as a function, because they may be repeated."""
+
+    clock: Clock
+    daemon: str
+    """The id of this daemon, which owns leases."""
+
+    @property
+    def notes(self) -> ErasureNotes: ...
+
+    async def change(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None] | None = None) -> T:
+        """Follow the steps in one transaction, then call `committed`. Raises the errors of a write."""
+
+    async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
+        """Follow steps that change nothing, in one snapshot, a long one for up to a minute.
+
+        Raises the errors of a read.
+        """

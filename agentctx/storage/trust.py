@@ -1,13 +1,12 @@
-"""Provenance and quarantine of entries."""
+"""Records of the provenance and quarantine of entries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from agentctx.storage.records import Job
-from agentctx.wire import FileMark, FileSight, Origin, Quarantine, Trust
+from agentctx.wire import FileSight, Origin, Quarantine, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,47 +90,3 @@ class SettledRows:
     rows: int
     erased: tuple[str, ...] = ()
     jobs: tuple[Job, ...] = ()
-
-
-class TrustStorage(Protocol):
-    """Provenance and quarantine."""
-
-    async def provenance(self, entries: Sequence[str]) -> Mapping[str, Provenance]:
-        """Return the provenance of each entry for which anything is known."""
-
-    async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> RevocationResult:
-        """Quarantine every live entry of a source, and everything derived from them, in one transaction.
-
-        With `dry_run`, only count them.
-        """
-
-    async def quarantined(self) -> int:
-        """Return the number of entries in quarantine."""
-
-    async def release(self, entry: str) -> bool:
-        """Release an entry from quarantine, whatever the reason; return False if it was not in quarantine."""
-
-    async def undo_revocation(self, revocation_id: int) -> UndoneRevocation:
-        """Release the entries that only this revocation keeps in quarantine.
-
-        Raises:
-            NotFound: the revocation does not exist.
-        """
-
-    async def forget_revoked(self, revocation_id: int) -> int:
-        """Schedule all entries of a revocation for erasure; return how many. Raises `NotFound`."""
-
-    async def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> int:
-        """Mark the namespace's entries that come from files, or unmark any; return how many of these exist.
-
-        Withdrawn entries leave the answers at once, and return when they are unmarked or stale.
-        """
-
-    async def expire_withdrawn(self, *, before: int, limit: int = 50) -> int:
-        """Erase up to `limit` entries withdrawn before this time, except revoked ones; return how many.
-
-        A revoked entry is what keeps its file, once it is back, out of the answers.
-        """
-
-    async def settle(self, *, embed: bool, limit: int = 50) -> SettledRows:
-        """Remove up to `limit` quarantined entries from the indexes, return released ones, or erase them."""

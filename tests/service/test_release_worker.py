@@ -8,7 +8,8 @@ from typing import cast
 from agentctx.errors import StorageFailed
 from agentctx.service.release_worker import LINGER_S, ReleaseWorker
 from agentctx.storage.records import Job
-from agentctx.storage.trust import SettledRows, TrustStorage
+from agentctx.storage.trust import SettledRows
+from agentctx.storage.trust_storage import TrustStorage
 
 JOB = Job(id=1, chunk=1, space=1, hash=b"", text="a", entry="e", collection="knowledge")
 NOTHING = SettledRows(0)

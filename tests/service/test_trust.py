@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +16,8 @@ from agentctx.errors import AccessDenied, AgentctxError, InvalidInput, NotFound
 from agentctx.service.access.control import AccessControl
 from agentctx.service.base import Peer
 from agentctx.service.release_worker import ReleaseWorker
-from agentctx.storage.trust import SettledRows, TrustStorage
+from agentctx.storage.trust import SettledRows
+from agentctx.storage.trust_storage import TrustStorage
 from agentctx.wire import (
     ContextRequest,
     EditRequest,
@@ -365,7 +366,7 @@ async def settle_in_background(core: Core) -> None:
     """Run the daemon's background task until it has nothing left to do."""
     done = asyncio.Event()
     release_worker = ReleaseWorker(
-        WatchedStorage(core.storage.trust, done), embed=False, jobs_are_due=lambda: None
+        cast("TrustStorage", WatchedStorage(core.storage.trust, done)), embed=False, jobs_are_due=lambda: None
     )
     running = asyncio.create_task(release_worker.run())
     try:

@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agentctx.storage import quarantine
 from agentctx.storage.entries import ImportOptions
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
-from agentctx.storage.sqlite.trust import quarantine, trust_storage
+from agentctx.storage.sqlite.statements import follow
 from agentctx.storage.versions import WriteOptions
 from agentctx.wire import Origin, Trust
 from agentctx_testing.drafts import draft as some_draft
@@ -149,10 +150,13 @@ class Chain:
     def quarantine_and_release(self) -> None:
         """Take an entry out of the indexes and back in."""
         entry_id = self.dice.choice([*self.most])
-        quarantine.hold(self.conn, entry_id, screened=True, revocation=None, now=self.now)
-        trust_storage.settle(self.conn, now=self.now, embed=False, limit=10)
-        quarantine.release(self.conn, entry_id)
-        trust_storage.settle(self.conn, now=self.now, embed=False, limit=10)
+        for change in (
+            quarantine.hold([entry_id], screened=True, now=self.now),
+            quarantine.settle(now=self.now, daemon=None, limit=10),
+            quarantine.release(entry_id),
+            quarantine.settle(now=self.now, daemon=None, limit=10),
+        ):
+            follow(self.conn, change)
 
     def entry(self, entry_id: str) -> Entry:
         found = lookup.get(self.conn, entry_id, now=self.now)

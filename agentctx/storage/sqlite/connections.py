@@ -21,8 +21,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Query: TypeAlias = Callable[Concatenate[Connection, P], T]
 """A function of a connection; it returns rows or facts, never a cursor."""
-Method: TypeAlias = Callable[Concatenate["SqlitePart", P], Coroutine[Any, Any, T]]
 CHECK_TIMEOUT_S = 60.0
+Method: TypeAlias = Callable[Concatenate["SqlitePart", P], Coroutine[Any, Any, T]]
 
 
 class SqliteConnections:

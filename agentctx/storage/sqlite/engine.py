@@ -33,7 +33,7 @@ from agentctx.storage.sqlite.offline import size_of
 from agentctx.storage.sqlite.queue.jobs import SqliteJobs
 from agentctx.storage.sqlite.search import fts
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
-from agentctx.storage.sqlite.trust.trust_storage import SqliteTrust
+from agentctx.storage.sqlite.statements import SqliteFollower
 from agentctx.storage.sqlite.upkeep import bookkeeping
 from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
 from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
@@ -42,6 +42,7 @@ from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.slots import SqliteSlots
 from agentctx.storage.sqlite.vectors.space_storage import SqliteSpaces
 from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB
+from agentctx.storage.trust_storage import TrustStorage
 from agentctx.storage.upkeep import DamagedRows
 from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
@@ -104,7 +105,7 @@ class SqliteStorage(Storage):
         self.search = SqliteSearch(connections)
         self.jobs = SqliteJobs(connections)
         self.spaces = SqliteSpaces(connections)
-        self.trust = SqliteTrust(connections)
+        self.trust = TrustStorage(SqliteFollower(connections))
         self.upkeep = SqliteUpkeep(connections)
         self.injections = SqliteInjections(connections)
         self.scrub = SqliteScrub(connections)

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.steps import Statement, Steps
+from agentctx.storage.file.readers import READ_TIMEOUT_S
+from agentctx.storage.sqlite import sql
+from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
+from agentctx.storage.sqlite.trust.statements import TRUST_STATEMENTS
+from agentctx.storage.steps import Steps
 
 T = TypeVar("T")
 
-EXECUTE: Final[Mapping[type[Statement[Any]], Callable[[Connection, Any], Any]]] = {}
+EXECUTE: Final[sql.Functions] = {
+    **sql.SQL,
+    **TRUST_STATEMENTS,
+}
 """The function that executes each statement."""
 
 
 def follow(conn: Connection, steps: Steps[T]) -> T:
     """Return the result of the steps. Runs inside the caller's transaction, which an error rolls back."""
-    try:
-        statement = next(steps)
-        while True:
-            statement = steps.send(EXECUTE[type(statement)](conn, statement))
-    except StopIteration as finished:
-        result: T = finished.value
+    return sql.follow(conn, steps, EXECUTE)
+
+
+class SqliteFollower:
+    """`Follower` on the connections to the SQLite file."""
+
+    def __init__(self, connections: SqliteConnections) -> None:
+        self.db = connections
+        self.clock = connections.clock
+        self.daemon = ""
+        self.notes = connections.tidying
+
+    async def change(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None] | None = None) -> T:
+        result = await self.db.writer.run(lambda conn: follow(conn, steps()))
+        if committed is not None:
+            committed(result)
         return result
+
+    async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
+        timeout_s = CHECK_TIMEOUT_S if is_long else READ_TIMEOUT_S
+        return await self.db.readers.run(lambda conn: follow(conn, steps()), timeout_s=timeout_s)

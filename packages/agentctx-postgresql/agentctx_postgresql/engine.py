@@ -13,6 +13,7 @@ from agentctx.errors import StorageFailed
 from agentctx.storage.base import Chore, ServerSchema, Storage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
+from agentctx.storage.trust_storage import TrustStorage
 from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.times import Clock, wall_clock
 from agentctx.wire.wording import counted
@@ -26,7 +27,7 @@ from agentctx_postgresql.entries.entry_storage import PostgresqlEntries
 from agentctx_postgresql.presence import Presence
 from agentctx_postgresql.queue.jobs import PostgresqlJobs
 from agentctx_postgresql.search.search import PostgresqlSearch
-from agentctx_postgresql.trust.trust_storage import PostgresqlTrust
+from agentctx_postgresql.statements import PostgresqlFollower
 from agentctx_postgresql.upkeep.proofs import PostgresqlProofs
 from agentctx_postgresql.upkeep.scrub import PostgresqlScrub
 from agentctx_postgresql.upkeep.upkeep_storage import PostgresqlUpkeep
@@ -88,7 +89,7 @@ class PostgresqlStorage(Storage):
         self.spaces = PostgresqlSpaces(connections)
         self.usage = PostgresqlUsage(connections)
         self.search = PostgresqlSearch(connections)
-        self.trust = PostgresqlTrust(connections)
+        self.trust = TrustStorage(PostgresqlFollower(connections))
         self.upkeep = PostgresqlUpkeep(connections)
         self.scrub = PostgresqlScrub(connections)
         self.proofs = PostgresqlProofs(connections)

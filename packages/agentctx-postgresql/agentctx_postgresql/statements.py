@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-from agentctx.storage.steps import Statement, Steps
+from agentctx.storage.steps import Steps
+from agentctx_postgresql import sql
+from agentctx_postgresql.connections import CHECK_TIMEOUT_S, READ_TIMEOUT_S, PostgresqlConnections
 from agentctx_postgresql.driver import Connection
+from agentctx_postgresql.trust.statements import TRUST_STATEMENTS
 
 T = TypeVar("T")
 
-EXECUTE: Final[Mapping[type[Statement[Any]], Callable[[Connection, Any], Awaitable[Any]]]] = {}
+EXECUTE: Final[sql.Functions] = {
+    **sql.SQL,
+    **TRUST_STATEMENTS,
+}
 """The function that executes each statement."""
 
 
 async def follow(conn: Connection, steps: Steps[T]) -> T:
     """Return the result of the steps. Runs inside the caller's transaction, which an error rolls back."""
-    try:
-        statement = next(steps)
-        while True:
-            statement = steps.send(await EXECUTE[type(statement)](conn, statement))
-    except StopIteration as finished:
-        result: T = finished.value
-        return result
+    return await sql.follow(conn, steps, EXECUTE)
+
+
+class PostgresqlFollower:
+    """`Follower` on the connections to a PostgreSQL server."""
+
+    def __init__(self, connections: PostgresqlConnections) -> None:
+        self.db = connections
+        self.clock = connections.clock
+        self.daemon = connections.daemon
+        self.notes = connections.erasures
+
+    async def change(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None] | None = None) -> T:
+        return await self.db.write(lambda conn: follow(conn, steps()), committed)
+
+    async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
+        timeout_s = CHECK_TIMEOUT_S if is_long else READ_TIMEOUT_S
+        return await self.db.read(lambda conn: follow(conn, steps()), timeout_s)

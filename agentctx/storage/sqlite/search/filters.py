@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentctx.storage.quarantine import NOT_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER
 from agentctx.storage.search import Filter
-from agentctx.storage.sqlite.trust.quarantine import NOT_QUARANTINED
 from agentctx.storage.words import scope_token
 
 LAST_CHARACTER = "\U0010ffff"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from agentctx.storage.file.driver import Connection
+from agentctx.storage.quarantine import IS_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER, Draft
 from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.trust import Provenance, RecordedState
@@ -20,7 +21,7 @@ from agentctx.wire import Quarantine, Trust
 _WANTED: Final = "WHERE entry IN (SELECT value FROM json_each(?))"
 _FLAGS: Final = f"SELECT entry, flag FROM flags {_WANTED} ORDER BY entry, flag"  # noqa: S608 - constant
 _SOURCES: Final = f"SELECT entry, source FROM derivations {_WANTED} ORDER BY entry, source"  # noqa: S608 - constant
-_HELD: Final = f"SELECT entry, revocation FROM quarantine {_WANTED} AND {quarantine.IS_QUARANTINED}"  # noqa: S608 - constants
+_HELD: Final = f"SELECT entry, revocation FROM quarantine {_WANTED} AND {IS_QUARANTINED}"  # noqa: S608 - constants
 _FILES: Final = f"SELECT entry, state, reason, since FROM file_states {_WANTED}"  # noqa: S608 - constant
 
 

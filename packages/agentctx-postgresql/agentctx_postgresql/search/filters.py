@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentctx.storage.quarantine import NOT_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER
 from agentctx.storage.search import Filter
 
 LAST_CHARACTER = "\U0010ffff"
 """Sorts after every character of a key."""
-NOT_QUARANTINED = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
 NOT_WITHDRAWN = """NOT EXISTS (SELECT 1 FROM file_states
     WHERE file_states.entry = e.id AND file_states.state = 'withdrawn')"""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from agentctx.storage.quarantine import IS_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER, Draft
 from agentctx.storage.trust import NO_PROVENANCE, Provenance, RecordedState
 from agentctx.storage.versions import least_trust
@@ -20,7 +21,7 @@ from agentctx_postgresql.trust import quarantine
 _KNOWN: Final = f"""SELECT wanted.entry,
       ARRAY(SELECT flag FROM flags WHERE flags.entry = wanted.entry ORDER BY flag),
       ARRAY(SELECT source FROM derivations WHERE derivations.entry = wanted.entry ORDER BY source),
-      quarantine.entry IS NOT NULL AND {quarantine.IS_QUARANTINED}, quarantine.revocation,
+      quarantine.entry IS NOT NULL AND {IS_QUARANTINED}, quarantine.revocation,
       file_states.state, file_states.reason, file_states.since
     FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)
       LEFT JOIN file_states USING (entry)"""  # noqa: S608 - constant

@@ -1,0 +1,252 @@
+"""Steps that keep entries out of the answers, and let them back.
+
+A row of `quarantine` hides its entry as soon as it is committed. Settling then removes the entry's chunks
+from the indexes, which keeps searches as fast as before. Entries whose file says something else (`outdated`,
+see `file_states`) are held back in the same way, but do not count as quarantined: they keep their versions,
+and return with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agentctx.storage.records import Entry, Job
+from agentctx.storage.steps import Execute, LockEntries, Rows, Statement, Steps
+from agentctx.storage.trust import SettledRows
+from agentctx.wire import FileMark
+
+NOT_QUARANTINED: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
+IS_QUARANTINED: Final = "(quarantine.screened OR quarantine.revocation IS NOT NULL)"
+"""Whether a row has another reason than the entry's file."""
+
+# The reasons of an entry that was just released no longer count.
+_HOLD: Final = """INSERT INTO quarantine (entry, screened, revocation, outdated, state, since)
+    SELECT given.id, ?, ?, ?, 'held', ? FROM ?ids AS given WHERE TRUE ORDER BY given.id
+    ON CONFLICT (entry) DO UPDATE SET
+      screened = CASE quarantine.state WHEN 'returning' THEN excluded.screened
+                                       ELSE quarantine.screened OR excluded.screened END,
+      revocation = CASE quarantine.state WHEN 'returning' THEN excluded.revocation
+                                         ELSE coalesce(quarantine.revocation, excluded.revocation) END,
+      outdated = CASE quarantine.state WHEN 'returning' THEN excluded.outdated
+                                       ELSE quarantine.outdated OR excluded.outdated END,
+      state = CASE quarantine.state WHEN 'returning' THEN 'held' ELSE quarantine.state END"""
+_REVOKED: Final = """INSERT INTO revoked (entry, revocation) SELECT given.id, ? FROM ?ids AS given WHERE TRUE
+    ON CONFLICT DO NOTHING"""
+_RELEASE: Final = f"""UPDATE quarantine SET
+      screened = screened AND NOT outdated,
+      revocation = CASE WHEN outdated THEN NULL ELSE revocation END,
+      state = CASE WHEN outdated THEN state ELSE 'returning' END
+    WHERE entry = ? AND state <> 'forgetting' AND {IS_QUARANTINED}"""  # noqa: S608 - constant
+_GIVE_BACK: Final = f"""UPDATE quarantine SET
+      outdated = NOT {IS_QUARANTINED},
+      state = CASE WHEN {IS_QUARANTINED} THEN state ELSE 'returning' END
+    WHERE entry IN ?ids AND outdated AND state IN ('held', 'withdrawn')"""  # noqa: S608 - constant
+_REASONS: Final = f"""SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)
+    FROM quarantine LEFT JOIN revoked ON revoked.entry = quarantine.entry
+    WHERE quarantine.entry IN ?ids AND state <> 'returning' AND {IS_QUARANTINED}
+      AND EXISTS (SELECT 1 FROM entries e
+                  WHERE e.id = quarantine.entry AND e.live AND e.namespace = ?)"""  # noqa: S608 - constant
+_COUNT: Final = f"""SELECT count(*) FROM quarantine WHERE state <> 'returning' AND {IS_QUARANTINED}
+    AND EXISTS (SELECT 1 FROM entries e WHERE e.id = quarantine.entry AND e.live)"""  # noqa: S608 - constant
+
+_MARK: Final = """INSERT INTO file_states (entry, state, reason, since)
+    SELECT given.id, ?, ?, ? FROM ?ids AS given WHERE TRUE ON CONFLICT (entry) DO UPDATE SET
+      since = CASE file_states.state WHEN excluded.state THEN file_states.since ELSE excluded.since END,
+      state = excluded.state, reason = excluded.reason"""
+_EXPIRED: Final = """SELECT file_states.entry, e.seq FROM file_states
+    LEFT JOIN entries e ON e.id = file_states.entry AND e.live
+    LEFT JOIN quarantine ON quarantine.entry = file_states.entry
+    WHERE (e.seq IS NULL OR file_states.state = 'withdrawn' AND file_states.since < ?
+      AND quarantine.revocation IS NULL)"""
+_UNSETTLED: Final = "SELECT entry FROM quarantine WHERE state <> 'withdrawn' ORDER BY entry LIMIT ?"
+_TAKEN: Final = """SELECT entry, state, revocation FROM quarantine
+    WHERE state <> 'withdrawn' AND entry IN ?ids ORDER BY entry FOR UPDATE"""
+
+
+@dataclass(frozen=True, slots=True)
+class FindOfNamespace(Statement[list[str]]):
+    """Asks which of the entries are live in the namespace and, `with_file`, come from a file."""
+
+    entries: Sequence[str]
+    namespace: str
+    with_file: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoteHidden(Statement[None]):
+    """Tells other daemons, on commit, that these entries must not be in answers."""
+
+    entries: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FindSound(Statement[tuple[int, Entry] | None]):
+    """Asks for the row number and the live version of an entry, unless it is damaged."""
+
+    entry: str
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveChunks(Statement[None]):
+    """Removes the chunks of the version in row `seq`, with their words, vectors and jobs."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutAgain(Statement[Sequence[Job]]):
+    """Creates the chunks of a live version that has none and, if a `daemon` embeds them, their jobs."""
+
+    seq: int
+    entry: Entry
+    now: int
+    daemon: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EraseForgotten(Statement[bool]):
+    """Erases an entry of a forgotten revocation; answered with whether it existed."""
+
+    entry: str
+    now: int
+    principal: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EraseExpired(Statement[None]):
+    """Erases an entry, whose live version is in row `seq`, because it expired."""
+
+    seq: int
+    entry: str
+    now: int
+
+
+def hold(
+    entry_ids: Sequence[str],
+    *,
+    screened: bool = False,
+    revocation: int | None = None,
+    outdated: bool = False,
+    now: int,
+) -> Steps[None]:
+    """Hold entries back, or add a reason if they already are."""
+    yield from Execute(_HOLD, (screened, revocation, outdated, now, entry_ids))
+    if revocation is not None:
+        yield from Execute(_REVOKED, (revocation, entry_ids))
+
+
+def inherit(entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> Steps[None]:
+    """Quarantine an entry derived from quarantined ones, for the same reasons.
+
+    A source outside the namespace counts as unknown: otherwise the answer would reveal its quarantine.
+    """
+    for screened, revocation in (yield from Rows(_REASONS, (sources, namespace))):
+        yield from hold([entry_id], screened=bool(screened), revocation=revocation, now=now)
+
+
+def is_held(entry_id: str) -> Steps[bool]:
+    return bool((yield from Rows("SELECT 1 FROM quarantine WHERE entry = ?", (entry_id,))))
+
+
+def count() -> Steps[int]:
+    """Count the live entries in quarantine."""
+    ((found,),) = yield from Rows(_COUNT)
+    return int(found)
+
+
+def release(entry_id: str) -> Steps[bool]:
+    """Release an entry, whatever the reason; False if it is not in quarantine or is being forgotten.
+
+    An entry whose file says something else stays out of the answers.
+    """
+    if not (yield from Execute(_RELEASE, (entry_id,))):
+        return False
+    yield from Execute("DELETE FROM revoked WHERE entry = ?", (entry_id,))
+    return True
+
+
+def mark_files(namespace: str, marks: Sequence[FileMark], *, now: int) -> Steps[tuple[int, list[str]]]:
+    """Mark the entries; return how many exist, and the withdrawn ones."""
+    yield from LockEntries([entry for mark in marks for entry in mark.entries])
+    count = 0
+    withdrawn: list[str] = []
+    for mark in marks:
+        found = yield from FindOfNamespace(mark.entries, namespace, mark.state != "present")
+        count += len(found)
+        yield from _mark(found, mark, now=now)
+        if mark.state == "withdrawn":
+            withdrawn += found
+    if withdrawn:
+        yield from NoteHidden(withdrawn)
+    return count, withdrawn
+
+
+def _mark(entry_ids: Sequence[str], mark: FileMark, *, now: int) -> Steps[None]:
+    if mark.state == "present":
+        yield from Execute("DELETE FROM file_states WHERE entry IN ?ids", (entry_ids,))
+    else:
+        yield from Execute(_MARK, (mark.state, mark.reason, now, entry_ids))
+    if mark.state == "withdrawn":
+        yield from hold(entry_ids, outdated=True, now=now)
+    else:
+        yield from Execute(_GIVE_BACK, (entry_ids,))
+
+
+def expire_withdrawn(*, before: int, limit: int, now: int) -> Steps[list[str]]:
+    """Erase entries withdrawn before a time, and remove the states of erased ones; return all their ids."""
+    found = yield from Rows(f"{_EXPIRED} ORDER BY 1 LIMIT ?", (before, limit))
+    if not found:
+        return []
+    ids = [row[0] for row in found]
+    yield from LockEntries(ids, with_spaces=True)
+    rows = yield from Rows(f"{_EXPIRED} AND file_states.entry IN ?ids", (before, ids))
+    for entry_id, seq in rows:
+        if seq is not None:
+            yield from EraseExpired(seq, entry_id, now)
+    expired = [row[0] for row in rows]
+    yield from Execute("DELETE FROM file_states WHERE entry IN ?ids", (expired,))
+    yield from Execute(_GIVE_BACK, (expired,))
+    return expired
+
+
+def settle(*, now: int, daemon: str | None, limit: int) -> Steps[SettledRows]:
+    """Apply the states of up to `limit` rows; a `daemon` embeds what returns."""
+    ids = [row[0] for row in (yield from Rows(_UNSETTLED, (limit,)))]
+    if not ids:
+        return SettledRows(0)
+    yield from LockEntries(ids, with_spaces=True)
+    jobs: list[Job] = []
+    erased = []
+    for entry_id, state, revocation in (yield from Rows(_TAKEN, (ids,))):
+        if state == "returning":
+            yield from Execute("DELETE FROM quarantine WHERE entry = ?", (entry_id,))
+            jobs += yield from _put_back(entry_id, now=now, daemon=daemon)
+            continue
+        if state == "held":
+            yield from _withdraw(entry_id)
+        elif (yield from _is_erased(entry_id, revocation, now=now)):
+            erased.append(entry_id)
+        yield from Execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = ?", (entry_id,))
+    # Counts entries that another daemon has settled meanwhile, too: more may follow.
+    return SettledRows(len(ids), tuple(erased), tuple(jobs))
+
+
+def _withdraw(entry_id: str) -> Steps[None]:
+    for (seq,) in (yield from Rows("SELECT seq FROM entries WHERE id = ? AND live", (entry_id,))):
+        yield from RemoveChunks(seq)
+
+
+def _is_erased(entry_id: str, revocation: int, *, now: int) -> Steps[bool]:
+    found = yield from Rows("SELECT principal FROM revocations WHERE id = ?", (revocation,))
+    return (yield from EraseForgotten(entry_id, now, found[0][0] if found else None))
+
+
+def _put_back(entry_id: str, *, now: int, daemon: str | None) -> Steps[Sequence[Job]]:
+    """Cut the live version again. Does nothing if it has chunks, is damaged or is gone."""
+    found = yield from FindSound(entry_id, now)
+    if found is None or (yield from Rows("SELECT 1 FROM chunks WHERE entry = ? LIMIT 1", (found[0],))):
+        return ()
+    return (yield from CutAgain(*found, now, daemon))
