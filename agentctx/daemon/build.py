@@ -49,7 +49,7 @@ from agentctx.service.telemetry.recorder import Recorder
 from agentctx.service.transfer import Transfer
 from agentctx.service.trust import Revocations
 from agentctx.storage.base import Storage
-from agentctx.storage.copying import require_usable
+from agentctx.storage.copy_storage import require_usable
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.opening import open_storage
 from agentctx.telemetry import Telemetry

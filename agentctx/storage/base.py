@@ -16,7 +16,7 @@ from agentctx.config.schema import Settings
 from agentctx.errors import StorageFailed
 from agentctx.storage.audit import AuditStorage
 from agentctx.storage.backups import Backup
-from agentctx.storage.copying import CopyStorage
+from agentctx.storage.copy_storage import CopyStorage
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.jobs import OutboxStorage

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
-from agentctx.errors import ConfigInvalid
 from agentctx.storage.injections import RECEIPT_COLUMNS
-from agentctx.storage.records import Draft, Space
+from agentctx.storage.records import Draft
 from agentctx.text.chunking.base import Span
 
 Value: TypeAlias = str | int | float | bytes | None
@@ -162,81 +161,6 @@ class CopyMark(NamedTuple):
 def identity_of(secret: bytes | None) -> bytes:
     """Return what identifies an installation without revealing its secret."""
     return hashlib.sha256(secret or b"").digest()
-
-
-class CopySource(Protocol):
-    """Reads a memory as a whole, also while daemons use it."""
-
-    async def present_daemon(self) -> str | None:
-        """Return the id of a daemon that has the database open; always None for a file, which has a lock."""
-
-    async def identity(self) -> bytes:
-        """Return `identity_of` the installation's secret."""
-
-    async def mark(self) -> CopyMark | None:
-        """Return the mark of a copy; None if there is none."""
-
-    async def spaces(self) -> Sequence[Space]: ...
-
-    async def page(self, after: int, limit: int) -> CopyPage:
-        """Return up to `limit` versions; `after` is 0 at first, then the `next` of the previous page."""
-
-    async def rows(
-        self, table: CopiedTable, after: Sequence[Value] | None, limit: int
-    ) -> list[tuple[Value, ...]]:
-        """Return up to `limit` rows in key order, after the row with the key `after`."""
-
-
-class CopyStorage(CopySource, Protocol):
-    """Also writes a memory as a whole, while no daemon uses it."""
-
-    async def set_mark(self, mark: CopyMark | None) -> None: ...
-
-    async def find(self, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
-        """Return those of the versions that exist and are undamaged."""
-
-    async def put(self, versions: Sequence[CopiedVersion]) -> None:
-        """Write versions in order, each replacing the one with its key, in one transaction.
-
-        A live version also replaces the live versions with its entry's id or key. A job is created for each
-        chunk with neither vector nor job in an enabled space.
-        """
-
-    async def remove(self, keys: Sequence[VersionKey]) -> None:
-        """Remove versions in one transaction."""
-
-    async def put_spaces(self, spaces: Sequence[Space]) -> Mapping[int, int]:
-        """Create the spaces that are not retired, and retire all others; return the new ids by the given ids.
-
-        Raises:
-            Conflict: a space of the same model has another dimension.
-        """
-
-    async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
-        """Write rows, each replacing the one with its key, in one transaction."""
-
-    async def remove_rows(self, table: CopiedTable, keys: Sequence[Sequence[Value]]) -> None:
-        """Remove the rows with these keys in one transaction."""
-
-
-async def complete_mark(database: CopySource) -> CopyMark | None:
-    """Return the mark of a complete copy, if there is one. Raises `ConfigInvalid` for an incomplete copy."""
-    mark = await database.mark()
-    if mark is not None and not mark.is_complete:
-        raise ConfigInvalid(
-            "The database is an incomplete copy of another memory.",
-            hint="Run `agentctx migrate --to` again where that memory is, or use another database.",
-        )
-    return mark
-
-
-async def require_usable(target: CopyStorage) -> None:
-    """Let a daemon use the database unless it is an incomplete copy. Raises `ConfigInvalid`.
-
-    From then on it is no longer the copy of another memory.
-    """
-    if await complete_mark(target):
-        await target.set_mark(None)
 
 
 def version_of(row: Mapping[str, Any], content: str, chunks: tuple[CopiedChunk, ...]) -> CopiedVersion:

@@ -57,6 +57,14 @@ class Execute(Statement[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class ExecuteMany(Statement[None]):
+    """Makes a change once for each of the rows of values."""
+
+    sql: str
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class LockEntries(Statement[None]):
     """Keeps other daemons from changing these entries, and `with_spaces` also from enabling a space."""
 
@@ -71,8 +79,15 @@ class ErasureNotes(Protocol):
     def note_deletion(self, entry_ids: Sequence[str] = (), /) -> None: ...
 
 
-class Follower(Protocol):
-    """The connections of an engine. Steps are given as a function, because they may be repeated."""
+class Reader(Protocol):
+    """Follows steps that change nothing. They are given as a function, because they may be repeated."""
+
+    async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
+        """Follow the steps in one snapshot, long ones for up to a minute. Raises the errors of a read."""
+
+
+class Follower(Reader, Protocol):
+    """The connections of an engine."""
 
     clock: Clock
     daemon: str
@@ -83,9 +98,3 @@ class Follower(Protocol):
 
     async def change(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None] | None = None) -> T:
         """Follow the steps in one transaction, then call `committed`. Raises the errors of a write."""
-
-    async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
-        """Follow steps that change nothing, in one snapshot, a long one for up to a minute.
-
-        Raises the errors of a read.
-        """

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from agentctx.storage.copy_storage import CopySource
 from agentctx.storage.file.migrate import check_schema, load_migrations
-from agentctx.storage.sqlite.entries.copying import SqliteFileSource
+from agentctx.storage.sqlite.statements import SqliteFileReader
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.fixtures.answers import daemon_answers, stored_rows
 from tests.fixtures.releases import answers, unpack
@@ -59,7 +60,7 @@ def test_a_database_of_0_1_0_answers_as_it_did_there(tmp_path: Path) -> None:
     daemon = DaemonProcess(tmp_path, config=NO_MODEL + KEEPS_ALL)
     daemon.data_dir.mkdir()
     database = unpack(daemon.data_dir)
-    assert asyncio.run(stored_rows(SqliteFileSource(database))) == answers("db")["stored"]
+    assert asyncio.run(stored_rows(CopySource(SqliteFileReader(database)))) == answers("db")["stored"]
     check_answers(daemon, "db")
     assert check_schema(database).applied == (1,)
     assert not check_schema(database).is_former

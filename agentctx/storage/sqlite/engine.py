@@ -13,6 +13,7 @@ import structlog
 
 from agentctx.errors import StorageCorrupt, StorageFailed
 from agentctx.storage.base import Chore, Storage
+from agentctx.storage.copy_storage import CopyStorage
 from agentctx.storage.file import driver, migrate
 from agentctx.storage.file.connection_thread import ConnectionThread
 from agentctx.storage.file.driver import Connection
@@ -26,7 +27,6 @@ from agentctx.storage.sqlite.audit.injections import SqliteInjections
 from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
-from agentctx.storage.sqlite.entries.copying import SqliteCopying
 from agentctx.storage.sqlite.entries.entry_storage import SqliteEntries
 from agentctx.storage.sqlite.entries.rows import CUE_BYTES
 from agentctx.storage.sqlite.offline import size_of
@@ -98,6 +98,7 @@ class SqliteStorage(Storage):
     ) -> None:
         self.db = connections
         self.clock = connections.clock
+        follower = SqliteFollower(connections)
         self.audit = SqliteAudit(connections)
         self.entries = SqliteEntries(
             connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
@@ -105,14 +106,14 @@ class SqliteStorage(Storage):
         self.search = SqliteSearch(connections)
         self.jobs = SqliteJobs(connections)
         self.spaces = SqliteSpaces(connections)
-        self.trust = TrustStorage(SqliteFollower(connections))
+        self.trust = TrustStorage(follower)
         self.upkeep = SqliteUpkeep(connections)
         self.injections = SqliteInjections(connections)
         self.scrub = SqliteScrub(connections)
         self.slots = SqliteSlots(connections)
         self.proofs = SqliteProofs(connections)
         self.usage = SqliteUsage(connections)
-        self.copying = SqliteCopying(connections)
+        self.copying = CopyStorage(follower)
         self.chores = (Chore("packing", self.slots.step),)
         self.file = SqliteFile(connections)
 

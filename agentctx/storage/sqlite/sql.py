@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.steps import Execute, LockEntries, Rows, Statement, Steps
+from agentctx.storage.steps import Execute, ExecuteMany, LockEntries, Rows, Statement, Steps
 
 T = TypeVar("T")
 Functions: TypeAlias = Mapping[type[Statement[Any]], Callable[[Connection, Any], Any]]
@@ -30,6 +30,7 @@ def execute(conn: Connection, statement: Rows | Execute) -> Any:
 SQL: Final[Functions] = {
     Rows: lambda conn, statement: execute(conn, statement).fetchall(),
     Execute: lambda conn, statement: execute(conn, statement).rowcount,
+    ExecuteMany: lambda conn, statement: conn.executemany(statement.sql, statement.rows),
     LockEntries: lambda _conn, _statement: None,
 }
 

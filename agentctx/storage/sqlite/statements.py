@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, TypeVar
 
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.file.readers import READ_TIMEOUT_S
+from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
 from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
+from agentctx.storage.sqlite.entries.copying import COPY_STATEMENTS
 from agentctx.storage.sqlite.trust.statements import TRUST_STATEMENTS
 from agentctx.storage.steps import Steps
 
@@ -17,6 +19,7 @@ T = TypeVar("T")
 EXECUTE: Final[sql.Functions] = {
     **sql.SQL,
     **TRUST_STATEMENTS,
+    **COPY_STATEMENTS,
 }
 """The function that executes each statement."""
 
@@ -44,3 +47,21 @@ class SqliteFollower:
     async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
         timeout_s = CHECK_TIMEOUT_S if is_long else READ_TIMEOUT_S
         return await self.db.readers.run(lambda conn: follow(conn, steps()), timeout_s=timeout_s)
+
+
+class SqliteFileReader:
+    """`Reader` of a file that a daemon may have open.
+
+    The file is open only during each read: a connection that stayed open would keep the daemon from
+    overwriting forgotten text.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:  # noqa: ARG002 - may be
+        readers = await Readers.open(self._path, 1)
+        try:
+            return await readers.run(lambda conn: follow(conn, steps()), timeout_s=CHECK_TIMEOUT_S)
+        finally:
+            await readers.close()

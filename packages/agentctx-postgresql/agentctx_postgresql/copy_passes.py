@@ -16,6 +16,7 @@ import numpy as np
 from agentctx.errors import Conflict
 from agentctx.storage.audit import Event
 from agentctx.storage.base import Storage
+from agentctx.storage.copy_storage import CopySource, CopyStorage, complete_mark
 from agentctx.storage.copying import (
     RECEIPTS,
     TABLES,
@@ -25,10 +26,7 @@ from agentctx.storage.copying import (
     CopiedVersion,
     CopyMark,
     CopyPage,
-    CopySource,
-    CopyStorage,
     VersionKey,
-    complete_mark,
 )
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ import structlog
 from agentctx.config.schema import displayed_url
 from agentctx.errors import StorageFailed
 from agentctx.storage.base import Chore, ServerSchema, Storage
+from agentctx.storage.copy_storage import CopyStorage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.trust_storage import TrustStorage
@@ -22,7 +23,6 @@ from agentctx_postgresql.audit.chains import PostgresqlAudit
 from agentctx_postgresql.audit.injections import PostgresqlInjections
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, reads
 from agentctx_postgresql.driver import Connection, Server
-from agentctx_postgresql.entries.copying import PostgresqlCopying
 from agentctx_postgresql.entries.entry_storage import PostgresqlEntries
 from agentctx_postgresql.presence import Presence
 from agentctx_postgresql.queue.jobs import PostgresqlJobs
@@ -80,6 +80,7 @@ class PostgresqlStorage(Storage):
     ) -> None:
         self.db = connections
         self.clock = connections.clock
+        follower = PostgresqlFollower(connections)
         self.presence = Presence(connections)
         self.audit = PostgresqlAudit(connections)
         self.entries = PostgresqlEntries(
@@ -89,11 +90,11 @@ class PostgresqlStorage(Storage):
         self.spaces = PostgresqlSpaces(connections)
         self.usage = PostgresqlUsage(connections)
         self.search = PostgresqlSearch(connections)
-        self.trust = TrustStorage(PostgresqlFollower(connections))
+        self.trust = TrustStorage(follower)
         self.upkeep = PostgresqlUpkeep(connections)
         self.scrub = PostgresqlScrub(connections)
         self.proofs = PostgresqlProofs(connections)
-        self.copying = PostgresqlCopying(connections)
+        self.copying = CopyStorage(follower)
         self.injections = PostgresqlInjections(connections)
         self.chores = (Chore("indexes", partial(nearest_index.build_one, connections)),)
         self.file = None

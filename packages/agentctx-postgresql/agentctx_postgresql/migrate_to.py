@@ -21,10 +21,10 @@ from agentctx.daemon.build import DaemonPaths
 from agentctx.daemon.host.lock import Lock, acquire_lock, data_lock_path
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound
 from agentctx.storage.base import Storage
-from agentctx.storage.copying import CopySource
+from agentctx.storage.copy_storage import CopySource
 from agentctx.storage.file.migrate import usable_schema
 from agentctx.storage.opening import open_storage, server_of
-from agentctx.storage.sqlite.entries.copying import SqliteFileSource
+from agentctx.storage.sqlite.statements import SqliteFileReader
 from agentctx.times import wall_clock
 from agentctx_postgresql import plugin
 from agentctx_postgresql.copy_passes import (
@@ -215,7 +215,7 @@ async def open_source(location: MemoryLocation) -> AsyncIterator[CopySource]:
     """Open a database only to read it. Daemons may be using it."""
     if location.is_file:
         await asyncio.to_thread(usable_schema, location.file)
-        yield SqliteFileSource(location.file)
+        yield CopySource(SqliteFileReader(location.file))
     else:
         async with _closing(await _open_server(location.settings)) as storage:
             yield storage.copying

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 
-from agentctx.storage.steps import Execute, LockEntries, Rows, Statement, Steps
+from agentctx.storage.steps import Execute, ExecuteMany, LockEntries, Rows, Statement, Steps
 from agentctx_postgresql import locks
 from agentctx_postgresql.driver import Connection
 
@@ -49,7 +49,12 @@ async def _lock_entries(conn: Connection, wanted: LockEntries) -> None:
     await locks.lock_entries(conn, wanted.entries)
 
 
-SQL: Final[Functions] = {Rows: fetch, Execute: execute, LockEntries: _lock_entries}
+SQL: Final[Functions] = {
+    Rows: fetch,
+    Execute: execute,
+    ExecuteMany: lambda conn, statement: conn.executemany(_translated(statement.sql), statement.rows),
+    LockEntries: _lock_entries,
+}
 
 
 async def follow(conn: Connection, steps: Steps[T], functions: Functions = SQL) -> T:

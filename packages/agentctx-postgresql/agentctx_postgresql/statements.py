@@ -9,6 +9,7 @@ from agentctx.storage.steps import Steps
 from agentctx_postgresql import sql
 from agentctx_postgresql.connections import CHECK_TIMEOUT_S, READ_TIMEOUT_S, PostgresqlConnections
 from agentctx_postgresql.driver import Connection
+from agentctx_postgresql.entries.copying import COPY_STATEMENTS
 from agentctx_postgresql.trust.statements import TRUST_STATEMENTS
 
 T = TypeVar("T")
@@ -16,6 +17,7 @@ T = TypeVar("T")
 EXECUTE: Final[sql.Functions] = {
     **sql.SQL,
     **TRUST_STATEMENTS,
+    **COPY_STATEMENTS,
 }
 """The function that executes each statement."""
 

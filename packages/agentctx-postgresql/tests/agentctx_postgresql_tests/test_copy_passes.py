@@ -15,11 +15,12 @@ import pytest
 from agentctx.errors import ConfigInvalid, Conflict
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.base import Storage
-from agentctx.storage.copying import TABLES, CopiedJob, CopiedVersion, CopySource, require_usable
+from agentctx.storage.copy_storage import CopySource, require_usable
+from agentctx.storage.copying import TABLES, CopiedJob, CopiedVersion
 from agentctx.storage.injections import Receipt
 from agentctx.storage.records import IdempotencyKey
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.entries.copying import SqliteFileSource
+from agentctx.storage.sqlite.statements import SqliteFileReader
 from agentctx.storage.trust import Source
 from agentctx_postgresql import copy_passes
 from agentctx_postgresql.copy_passes import (
@@ -135,7 +136,11 @@ async def nearest(storage: Storage) -> list[str]:
 
 def source_of(storage: Storage) -> CopySource:
     """Return the source as the command opens it: read-only, while the test has it open like a daemon."""
-    return SqliteFileSource(storage.db.path) if isinstance(storage, SqliteStorage) else storage.copying
+    return (
+        CopySource(SqliteFileReader(storage.db.path))
+        if isinstance(storage, SqliteStorage)
+        else storage.copying
+    )
 
 
 async def move(source: Storage, target: Storage) -> CopyPass:
@@ -276,7 +281,7 @@ async def test_a_file_left_by_a_killed_daemon_can_be_read(
     await fill(file, clock)
     left = tmp_path / "left"
     files = await asyncio.to_thread(copy_files, file.db.path, left)
-    source = SqliteFileSource(left / file.db.path.name)
+    source = CopySource(SqliteFileReader(left / file.db.path.name))
     assert await tally(source) == await tally(file.copying)
     assert await asyncio.to_thread(read_all, left) == files
 
