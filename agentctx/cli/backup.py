@@ -78,22 +78,14 @@ def _offline(target: Path | None, config: Path | None, data_dir: Path | None) ->
 
 
 def _written(settings: Settings, database: Path, target: Path | None) -> BackupReply:
-    from agentctx.service.backup import (
-        BackupResult,
-        backup_reply,
-        folder_of,
-        make_folder,
-        note_success,
-        remove_superseded,
-    )
+    from agentctx.service.backup import BackupResult, backup_reply, folder_of, keep_newest, make_folder
     from agentctx.storage.backups import scheduled_name
     from agentctx.storage.opening import offline_storage
     from agentctx.times import wall_clock
 
     folder, now = folder_of(settings.backup, database.parent), wall_clock()
-    if target is None:
-        make_folder(folder)
-    made = offline_storage().back_up(database, target or folder / scheduled_name(now), now=now)
-    note_success(database.parent, made)
-    removed = remove_superseded(folder, settings.backup.keep, made) if target is None else []
-    return backup_reply(BackupResult(made, tuple(removed)))
+    if target is not None:
+        return backup_reply(BackupResult(offline_storage().back_up(database, target, now=now)))
+    make_folder(folder)
+    made = offline_storage().back_up(database, folder / scheduled_name(now), now=now)
+    return backup_reply(keep_newest(made, settings.backup.keep))

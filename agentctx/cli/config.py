@@ -133,9 +133,6 @@ def _problems_outside(settings: Settings | None, source: str) -> list[Problem]:
     problems: list[Problem] = []
     if settings is None:
         return problems
-    if settings.storage.url and settings.backup.interval_h:
-        hint = "Remove it, and use the server's tools, such as pg_dump."
-        problems.append(Problem(source, "backup.interval_h", "the daemon backs up files, not servers", hint))
     if unknown := group_problem(settings.server.socket_group):
         problems.append(Problem(source, "server.socket_group", unknown.message, unknown.hint))
     try:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import unified_diff
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -31,13 +31,14 @@ from agentctx.cli.scope import ask, merged
 from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
 from agentctx.names import readable
-from agentctx.wire import EntryPage, EntryView, ForgetAllReply, ForgetReply, VersionPage
-from agentctx.wire.wording import counted
+from agentctx.wire import EntryPage, EntryView, ForgetAllReply, ForgetReply, RewriteReply, VersionPage
+from agentctx.wire.wording import counted, held_by_backups
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
 
 
+ReplyT = TypeVar("ReplyT", ForgetReply, ForgetAllReply)
 _INDENT = "    "
 _WIDE = 110
 """Minimum terminal width in columns at which times are shown with milliseconds, and ids beside keys."""
@@ -116,8 +117,9 @@ def forget(
         bool,
         typer.Option(
             "--rewrite",
-            help="Then remove everything deleted from the database's files. With PostgreSQL, "
-            "saves and searches wait while tables are rewritten. Only for admins.",
+            help="Then remove everything deleted from the database's files, and make a backup that replaces "
+            "all automatic ones. With PostgreSQL, saves and searches wait while tables are rewritten. "
+            "Only for admins.",
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -135,8 +137,7 @@ def forget(
             raise InvalidInput("No entry is named.", hint="`agentctx list` shows ids and keys.")
         with connect(ctx) as client:
             rewritten = client.rewrite()
-        line = "rewritten  nothing deleted is left in the database's files"
-        show(rewritten, [line], as_json, *_notes_on_remains(rewritten.remains))
+        show(rewritten, rewritten_lines(rewritten), as_json, *_notes_on_remains(rewritten.remains))
         return
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
@@ -148,7 +149,7 @@ def forget(
         if not as_json:
             _report_forgotten(reply)
         if rewrite:
-            reply = replace(reply, remains=client.rewrite().remains)
+            reply = _rewritten(client, reply)
     show(reply, [], as_json, *_notes_on_copies(reply))
 
 
@@ -164,9 +165,24 @@ def _forget_all(
             require_consent(f"Delete {what} permanently? This cannot be undone.", yes=yes)
             reply = client.forget_all(namespace)
         if rewrite and not dry_run:
-            reply = replace(reply, remains=client.rewrite().remains)
+            reply = _rewritten(client, reply)
     line = f"{'would be ' if dry_run else ''}forgotten  {what}"
     show(reply, [line], as_json, *([] if dry_run else _notes_elsewhere(reply)))
+
+
+def _rewritten(client: Client, reply: ReplyT) -> ReplyT:
+    """Rewrite the files, and return the reply to a forget with what is left of the text afterwards."""
+    rewritten = client.rewrite()
+    reply = replace(reply, remains=rewritten.remains)
+    return replace(reply, backups=0, backups_until=None) if rewritten.backup else reply
+
+
+def rewritten_lines(reply: RewriteReply) -> list[str]:
+    """Say what a rewrite has cleared."""
+    lines = ["rewritten  nothing deleted is left in the database's files"]
+    if reply.backup:
+        lines.append(f"backed up  {reply.backup}  removed {len(reply.backups_removed)} older")
+    return lines
 
 
 def _report_forgotten(reply: ForgetReply) -> None:
@@ -195,11 +211,8 @@ def _notes_on_copies(reply: ForgetReply) -> list[str]:
 
 def _notes_elsewhere(reply: ForgetReply | ForgetAllReply) -> list[str]:
     remarks = []
-    if reply.backups:
-        until = f"until about {reply.backups_until}" if reply.backups_until else "until they are deleted"
-        remarks.append(
-            f"backups may contain it {until}: {reply.backups}, the oldest of {reply.backups_oldest}"
-        )
+    if held := held_by_backups(reply.backups, reply.backups_until):
+        remarks.append(held)
     return remarks + _notes_on_remains(reply.remains)
 
 

@@ -23,6 +23,7 @@ from agentctx.cli.options import (
 from agentctx.cli.output import show
 from agentctx.client.options import RevokeOptions
 from agentctx.wire import Origin, ReleaseReply, RevokeReply, Trust
+from agentctx.wire.wording import held_by_backups
 
 TIMEOUT_S = 120.0
 
@@ -93,7 +94,7 @@ def revoke(
             reply = client.revoke(**request)
     can_undo = reply.revocation is not None and not reply.forget
     hint = f"agentctx revoke --undo {reply.revocation} undoes it" if can_undo else None
-    show(reply, [outcome(reply)], as_json, hint)
+    show(reply, [outcome(reply)], as_json, hint, held_by_backups(reply.backups, reply.backups_until))
 
 
 def _question(trial: RevokeReply) -> str:

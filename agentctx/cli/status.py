@@ -15,7 +15,7 @@ from agentctx.cli.output import show
 from agentctx.cli.reembed import reembed_line
 from agentctx.config.commit import build_name, own_commit
 from agentctx.embedding.providers.prices import format_usd
-from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus, StatusReply
+from agentctx.wire import BackupStatus, CalibrationState, ProviderCost, ProviderStatus, StatusReply
 from agentctx.wire.wording import duration
 
 CALIBRATED: Mapping[CalibrationState, str] = MappingProxyType(
@@ -57,6 +57,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("", f"{database.engine}, {database.commits} commits"),
         ("", f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"),
         *([("", f"nothing can be saved now: {database.fault}")] if database.fault else []),
+        *([("backups", held)] if (held := _backups(reply.backups)) else []),
         *([("hooks", f"{refused} saves refused, see `agentctx doctor`")] if refused else []),
         *(("", f"warning: {sentence}") for sentence in database.warnings),
         *(("no context", line) for line in without_context_lines(reply)),
@@ -72,6 +73,14 @@ def without_context_lines(reply: StatusReply) -> list[str]:
         f"context (status {each.status}) and took them without"
         for each in reply.without_context
     ]
+
+
+def _backups(backups: BackupStatus | None) -> str | None:
+    """Say until when the automatic backups hold what has expired or was forgotten."""
+    if backups is None or not backups.backups:
+        return None
+    until = f"until about {backups.backups_until}" if backups.backups_until else "until somebody removes them"
+    return f"{backups.backups}, which may hold expired and forgotten text {until}"
 
 
 def _provider(provider: ProviderStatus) -> str:

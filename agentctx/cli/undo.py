@@ -20,6 +20,7 @@ from agentctx.errors import KeyTaken, NotFound, VersionConflict
 from agentctx.names import normalised
 from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Origin
+from agentctx.wire.wording import held_by_backups
 
 if TYPE_CHECKING:
     from agentctx.client.options import EditFields
@@ -60,6 +61,9 @@ class Step:
     version: int
     to_version: int | None = None
     why: str = ""
+    backups: int = 0
+    """Automatic backups that hold a forgotten entry."""
+    backups_until: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +186,9 @@ def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
     """Carry out a step and return its outcome."""
     try:
         if step.action == "forget":
-            client.forget(step.id, if_version=step.version)
-        elif step.action == "revert":
+            reply = client.forget(step.id, if_version=step.version)
+            return replace(step, backups=reply.backups, backups_until=reply.backups_until)
+        if step.action == "revert":
             earlier = next(each for each in exported.versions if each.version == step.to_version)
             changes = fields_to_restore(exported.entry, earlier, now=wall_clock())
             changes["if_version"] = step.version
@@ -200,6 +205,9 @@ def notes(report: UndoReport) -> Iterator[str]:
     """Yield what the listed steps do not show."""
     if len(report.steps) > MAX_SHOWN:
         yield f"and {len(report.steps) - MAX_SHOWN:,} more; --json lists them all"
+    holding = max(report.steps, key=lambda step: step.backups, default=None)
+    if holding and (held := held_by_backups(holding.backups, holding.backups_until)):
+        yield held
     if report.conflicts:
         yield f"{report.conflicts} changed meanwhile and were left alone; run it again"
 

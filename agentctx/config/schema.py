@@ -238,15 +238,18 @@ def displayed_url(url: str) -> str:
 
 
 class BackupSettings(Section):
-    """Automatic backups by the daemon, each verified after it is written."""
+    """Automatic backups by the daemon, each verified after it is written; none of a database on a server.
+
+    A backup is made only if twice the database's size is free on the disk of its folder.
+    """
 
     interval_h: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        0.0, description="hours between backups; 0: no backups"
+        24.0, description="hours between backups; 0: no backups"
     )
     folder: Path | None = Field(
         None, description="folder for the backups; default: backups in the data folder"
     )
-    keep: PositiveInt = Field(7, description="number of backups kept; the last verified one is always kept")
+    keep: PositiveInt = Field(2, description="number of backups kept")
 
 
 class AuditSettings(Section):

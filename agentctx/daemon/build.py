@@ -169,6 +169,7 @@ async def open_core(
             file_states = FileStates(storage.trust, release_worker, current, storage.clock)
             questions = Questions(storage, stores, rag, receipts, redactor, current)
             reembed = ModelChange(storage, lanes)
+            backups = Backups(storage, settings, paths.data_dir)
             yield Core(
                 data_dir=paths.data_dir,
                 settings=current,
@@ -195,6 +196,7 @@ async def open_core(
                     calibrator=calibrator,
                     refusals=refusals,
                     recorder=recorder,
+                    backups=backups,
                     settings=settings,
                     data_dir=paths.data_dir,
                     socket=paths.socket,
@@ -204,10 +206,10 @@ async def open_core(
                 examiner=Examiner(
                     storage, paths.database, lanes, calibrator, refusals, recorder, current, expect_memory
                 ),
-                forgetting=ForgetService(storage, stores, settings.backup, paths.data_dir),
-                backups=Backups(storage, settings, paths.data_dir),
+                forgetting=ForgetService(storage, stores, backups),
+                backups=backups,
                 audit_reader=AuditReader(storage.audit, audit),
-                revocations=Revocations(storage.trust, release_worker, redactor, storage.clock),
+                revocations=Revocations(storage.trust, release_worker, redactor, backups, storage.clock),
                 metrics=Metrics(storage, lanes, self_check, receipts, recorder, settings, paths.database),
             )
         finally:

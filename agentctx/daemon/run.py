@@ -313,6 +313,7 @@ class _Daemon:
             audit=core.audit,
             withdrawn=core.file_states,
             scrub=core.storage.scrub,
+            held=core.backups.holding,
             recheck_table=core.lanes.recheck_table if core.lanes else None,
         )
 

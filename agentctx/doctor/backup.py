@@ -1,18 +1,23 @@
-"""Checks how old the last verified backup is."""
+"""Checks the automatic backups, and says how to restore the newest."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+import time
+from collections.abc import Sequence
 from typing import Final
 
-from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
+from agentctx.doctor.check import Finding, check, passed, skipped, warned
 from agentctx.doctor.contexts import Inner
-from agentctx.storage.backups import BackupRecord, read_record
-from agentctx.wire.wording import counted, duration, size
+from agentctx.service.backup import BEGINS_S, MS_PER_HOUR, SPACE_HINT, folder_of, space_problem
+from agentctx.storage.backups import AutomaticBackup, automatic_backups
+from agentctx.storage.opening import offline_storage
+from agentctx.wire.wording import counted, duration
 
 OVERDUE_INTERVALS: Final = 2.0
 """Intervals after which a missing backup is reported."""
-MS_PER_HOUR: Final = 3_600_000
+_LATE_S: Final = 3 * BEGINS_S
+"""How long after its start a daemon without a backup is reported."""
 _NOW: Final = "Make one now with `agentctx backup`; the daemon's log says why it made none."
 
 
@@ -20,32 +25,49 @@ _NOW: Final = "Make one now with `agentctx backup`; the daemon's log says why it
 def check_backups(inner: Inner) -> Finding:
     if inner.server:
         return skipped(f"the database is {inner.server}: the server's operator backs it up")
-    try:
-        known = read_record(inner.path.parent)
-    except ValueError:
-        return warned("the backup record cannot be read", hint="Make a backup to rewrite it.")
-    is_there = known.last is not None and Path(known.last.path).is_file()
-    return judge_backups(known, inner.settings.backup.interval_h, is_there=is_there, now=inner.clock())
+    settings, kept = inner.settings.backup, _kept(inner)
+    folder = folder_of(settings, inner.path.parent)
+    problem = space_problem(folder, inner.path) if settings.interval_h else None
+    up_s = time.time() - inner.daemon.recorder.started if inner.daemon else 0.0
+    return judge_backups(kept, settings.interval_h, problem=problem, up_s=up_s, now=inner.clock())
 
 
-def judge_backups(known: BackupRecord, interval_h: float, *, is_there: bool, now: int) -> Finding:
-    """Judge the backups. `is_there`: the file of the last verified backup still exists."""
-    if known.last is None:
-        if known.problem:
-            return failed(f"the last backup failed, and there is no other: {known.problem}", hint=_NOW)
-        if interval_h:
-            return warned("no backup has been made yet", hint=_NOW)
-        return skipped(
-            "backups are off, and none has been made",
-            hint="Set backup.interval_h, or run `agentctx backup FILE` regularly.",
-        )
-    age_ms, path = now - known.last.made, known.last.path
-    summary = f"the last verified backup is {duration(max(0, age_ms) / 1_000)} old"
-    described = f"{counted(known.last.entries, 'entry', 'entries')}, {size(known.last.bytes)}, {path}"
-    if not is_there:
-        return warned(f"{summary}, but its file is gone", detail=path, hint=_NOW)
+def judge_backups(
+    kept: Sequence[AutomaticBackup], interval_h: float, *, problem: str | None, up_s: float, now: int
+) -> Finding:
+    """Judge the backups, oldest first; the daemon runs for `up_s`. `problem`: why it can make none now."""
+    if not kept:
+        if not interval_h:
+            return skipped(
+                "automatic backups are off, and there are none",
+                hint="Set backup.interval_h to 24, or run `agentctx backup FILE` regularly.",
+            )
+        if problem is None and up_s < _LATE_S:
+            return skipped("the daemon makes the first backup minutes after its start")
+        return warned(problem or "the daemon has made no backup", hint=SPACE_HINT if problem else _NOW)
+    age_ms = max(0, now - kept[-1].made)
+    summary = f"{counted(len(kept), 'backup')}, the newest {duration(age_ms / 1_000)} old"
     is_overdue = interval_h and age_ms > OVERDUE_INTERVALS * interval_h * MS_PER_HOUR
-    if known.problem or is_overdue:
-        why = f"a later one failed: {known.problem}" if known.problem else f"expected every {interval_h:g} h"
-        return warned(f"{summary}; {why}", detail=described, hint=_NOW)
-    return passed(summary, detail=described)
+    if problem or is_overdue:
+        why = problem or f"expected every {interval_h:g} h"
+        return warned(f"{summary}; {why}", detail=str(kept[-1].path), hint=SPACE_HINT if problem else _NOW)
+    return passed(summary, detail=str(kept[-1].path))
+
+
+async def remedy(inner: Inner) -> str:
+    """Say how to bring back what only a backup has, and what is lost since."""
+    kept = await asyncio.to_thread(_kept, inner)
+    if not kept:
+        return "There is no automatic backup: restore another one with `agentctx restore FILE`."
+    newest = kept[-1]
+    saved = await asyncio.to_thread(offline_storage().saved_since, inner.path, newest.made)
+    later = "" if saved is None else f", without the {counted(saved, 'entry', 'entries')} saved since"
+    age = duration(max(0, inner.clock() - newest.made) / 1_000)
+    return (
+        f"Stop the daemon and run `agentctx restore {newest.path}`: it was verified and is {age} old{later}. "
+        "The damaged file is kept."
+    )
+
+
+def _kept(inner: Inner) -> list[AutomaticBackup]:
+    return automatic_backups(folder_of(inner.settings.backup, inner.path.parent))

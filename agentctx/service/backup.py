@@ -1,44 +1,50 @@
-"""Backups of the running daemon: on request, and automatically at an interval."""
+"""Backups of the running daemon: on request, and automatically once a day."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from agentctx import wire
 from agentctx.config.schema import BackupSettings, Settings
-from agentctx.errors import AccessDenied, AgentctxError, DeadlineExceeded, StorageFailed
+from agentctx.errors import AccessDenied, AgentctxError, StorageFailed, StorageFull
 from agentctx.service import audit_notes as notes
 from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import Peer
 from agentctx.service.operations import Operation
 from agentctx.storage.backups import (
+    AutomaticBackup,
     Backup,
-    BackupRecord,
-    read_record,
-    record_failure,
-    record_success,
+    automatic_backups,
     scheduled_name,
     superseded,
 )
 from agentctx.storage.base import DatabaseFile, Storage
-from agentctx.storage.opening import server_of
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.opening import offline_storage, server_of
 from agentctx.times import format_time
+from agentctx.wire.wording import size
 
 log = structlog.get_logger("agentctx.backup")
 
 FOLDER_NAME: Final = "backups"
 MS_PER_HOUR: Final = 3_600_000
-RETRY_MS: Final = 600_000
+BEGINS_S: Final = 300.0
+"""How long after its start a daemon makes the first backup: it has more urgent work before."""
+RETRY_S: Final = 600.0
 """Delay after a failed backup."""
 LONGEST_SLEEP_S: Final = 60.0
 """Upper bound on the time until a resume from suspend or a clock change is noticed."""
+SPACE: Final = 2
+"""An automatic backup needs this many times the size of the database on its disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ class BackupResult:
 
 @dataclass(frozen=True)
 class Backups:
-    """Makes backups. `data_dir` has their record, and by default the folder with the files."""
+    """Makes backups. `data_dir` has the database, and by default the folder with the files."""
 
     storage: Storage
     settings: Settings
@@ -68,30 +74,69 @@ class Backups:
                 "Permission denied: only the daemon's user may choose the backup file.",
                 hint="Omit the file to write into the daemon's backup folder.",
             )
-        made = await self._make(Path(request.file) if request.file is not None else None)
-        return backup_reply(made)
+        if request.file is not None:
+            return backup_reply(BackupResult(await self._file.back_up(Path(request.file))))
+        return backup_reply(await self._make(self.settings.backup.keep))
 
     async def keep_backing_up(self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-        """Make a backup whenever one is due, if an interval is set. Runs until cancelled."""
+        """Make a backup whenever one is due; none of a database on a server. Runs until cancelled."""
         interval_ms = round(self.settings.backup.interval_h * MS_PER_HOUR)
-        if interval_ms and (server := server_of(self.settings)):
-            log.warning("no_scheduled_backups", reason=f"the database is on a server, {server}")
+        if not interval_ms or server_of(self.settings):
             return
-        while interval_ms:
-            now = self.storage.clock()
-            known = await asyncio.to_thread(known_backups, self.data_dir)
-            is_there = await asyncio.to_thread(last_exists, known)
-            due = next_due(known, is_there=is_there, interval_ms=interval_ms, now=now)
-            if due > now:
-                await sleep(min((due - now) / 1_000, LONGEST_SLEEP_S))
+        await sleep(min(BEGINS_S, interval_ms / 1_000))
+        while True:
+            kept = await self.kept()
+            wait_s = (next_due(kept, interval_ms, self.storage.clock()) - self.storage.clock()) / 1_000
+            if wait_s > 0:
+                await sleep(min(wait_s, LONGEST_SLEEP_S))
             elif not await self._make_logged():
-                # Avoids a busy loop if the failure could not be recorded either.
-                await sleep(LONGEST_SLEEP_S)
+                await sleep(min(RETRY_S, interval_ms / 1_000))
+
+    async def replace_older(self) -> BackupResult | None:
+        """Make a backup of what is left after a rewrite, and remove every older automatic one.
+
+        Returns None if there are no automatic backups. Raises `DeadlineExceeded`, `StorageFailed`,
+        `StorageFull`: the older ones are still there.
+        """
+        is_wanted = self.settings.backup.interval_h or await self.kept()
+        return await self._make(1) if is_wanted and server_of(self.settings) is None else None
+
+    async def kept(self, *, unfinished_at: int | None = None) -> Sequence[AutomaticBackup]:
+        """Return `automatic_backups` of the backup folder; none of a database on a server."""
+        if server_of(self.settings):
+            return []
+        folder = folder_of(self.settings.backup, self.data_dir)
+        return await asyncio.to_thread(automatic_backups, folder, unfinished_at=unfinished_at)
+
+    async def holding(self, since: int = 0) -> dict[str, Any]:
+        """Return how many automatic backups hold a text saved at `since`, and until when, as fields of a
+        reply.
+        """
+        now = self.storage.clock()
+        kept = await self.kept(unfinished_at=now)
+        holding = [each for each in kept if each.made >= since or since > now]
+        until = replaced_at(holding, self.settings.backup, now)
+        return {
+            "backups": len(holding),
+            "backups_until": None if until is None else format_time(until),
+        }
+
+    async def other_copies(self, since: int = 0) -> list[str]:
+        """Return the files that may hold what was saved at `since`, and that nobody removes."""
+        if server_of(self.settings):
+            return []
+        folder = folder_of(self.settings.backup, self.data_dir)
+        return await asyncio.to_thread(
+            offline_storage().other_copies, self.data_dir / DATABASE_NAME, folder, since=since
+        )
 
     async def _make_logged(self) -> bool:
-        """Make a scheduled backup and log the outcome; return whether it succeeded."""
+        """Make an automatic backup and log the outcome; return whether it succeeded."""
+        folder = folder_of(self.settings.backup, self.data_dir)
         try:
-            made = await self._make(None)
+            if problem := await asyncio.to_thread(space_problem, folder, self.data_dir / DATABASE_NAME):
+                raise StorageFull(problem, hint=SPACE_HINT)
+            made = await self._make(self.settings.backup.keep)
         except AgentctxError as error:
             log.error("backup_failed", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400 - the hint says what to do
             return False
@@ -107,39 +152,38 @@ class Backups:
             )
         return self.storage.file
 
-    async def _make(self, target: Path | None) -> BackupResult:
+    async def _make(self, keep: int) -> BackupResult:
+        """Make an automatic backup and remove the older ones beyond the `keep` newest."""
         folder = folder_of(self.settings.backup, self.data_dir)
-        path = target or folder / scheduled_name(self.storage.clock())
-        try:
-            if target is None:
-                await asyncio.to_thread(make_folder, folder)
-            backup = await self._file.back_up(path)
-        except (DeadlineExceeded, StorageFailed) as error:
-            if target is None:  # a path from the caller may be mistyped, and the caller gets the error
-                await asyncio.to_thread(self._note_failure, error)
-            raise
-        await asyncio.to_thread(note_success, self.data_dir, backup)
-        if target is not None:
-            return BackupResult(backup)
-        removed = await asyncio.to_thread(remove_superseded, folder, self.settings.backup.keep, backup)
-        return BackupResult(backup, tuple(removed))
-
-    def _note_failure(self, error: AgentctxError) -> None:
-        try:
-            record_failure(self.data_dir, error.message, self.storage.clock())
-        except (OSError, ValueError) as problem:
-            log.warning("backup_not_recorded", reason=str(problem))
+        await asyncio.to_thread(make_folder, folder)
+        written = await self._file.back_up(folder / scheduled_name(self.storage.clock()))
+        return await asyncio.to_thread(keep_newest, written, keep)
 
 
-def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int) -> int:
-    """Return when the next backup is due: now if there is none or its file is gone (not `is_there`)."""
-    due = now
-    if known.last is not None and is_there:
-        # A clock that was set back must not delay the backup beyond the interval.
-        due = min(known.last.made, now) + interval_ms
-    if known.failed is not None:
-        due = max(due, min(known.failed, now) + min(RETRY_MS, interval_ms))
-    return due
+def next_due(kept: Sequence[AutomaticBackup], interval_ms: int, now: int) -> int:
+    """Return when the next backup is due: now if there is none."""
+    # A clock that was set back must not delay the backup beyond the interval.
+    return min(kept[-1].made, now) + interval_ms if kept else now
+
+
+def replaced_at(holding: Sequence[AutomaticBackup], settings: BackupSettings, now: int) -> int | None:
+    """Return when newer backups will have replaced the newest ones; None without any, or if none are made."""
+    interval_ms = math.ceil(settings.interval_h * MS_PER_HOUR)
+    if not holding or not interval_ms:
+        return None
+    return max(next_due(holding, interval_ms, now), now) + (settings.keep - 1) * interval_ms
+
+
+SPACE_HINT: Final = "Free disk space, or name a folder on another disk with backup.folder."
+
+
+def space_problem(folder: Path, database: Path) -> str | None:
+    """Return why no automatic backup is made, if the disk has too little space for one. Blocks."""
+    needed = SPACE * offline_storage().sizes(database).database
+    on_disk = next(place for place in (folder, *folder.parents) if place.exists())
+    if (free := shutil.disk_usage(on_disk).free) >= needed:
+        return None
+    return f"No backup is made: {size(free)} are free for {folder}, and a backup needs {size(needed)}."
 
 
 def folder_of(settings: BackupSettings, data_dir: Path) -> Path:
@@ -147,42 +191,23 @@ def folder_of(settings: BackupSettings, data_dir: Path) -> Path:
     return (settings.folder or data_dir / FOLDER_NAME).absolute()
 
 
-def known_backups(data_dir: Path) -> BackupRecord:
-    """Return the backup record of a data folder, or an empty one (and log it) if it cannot be read."""
-    try:
-        return read_record(data_dir)
-    except (OSError, ValueError) as error:
-        log.warning("record_of_backups_not_readable", reason=str(error))
-        return BackupRecord()
+def keep_newest(written: Backup, keep: int) -> BackupResult:
+    """Name a verified backup after its end, and remove all but the `keep` newest. Failures are logged.
 
-
-def last_exists(known: BackupRecord) -> bool:
-    """Return whether the last backup's file exists."""
-    try:
-        return known.last is not None and Path(known.last.path).is_file()
-    except OSError:
-        return False
-
-
-def note_success(data_dir: Path, backup: Backup) -> None:
-    """Record the backup. A failure is only logged, because the backup itself is good."""
-    try:
-        record_success(data_dir, backup)
-    except OSError as error:
-        log.warning("backup_not_recorded", reason=str(error))
-
-
-def remove_superseded(folder: Path, keep: int, verified: Backup) -> list[str]:
-    """Remove older backups beyond the `keep` newest; return their paths. Failures are logged."""
+    What was committed while it was written is in it, so only the time of its end says what it can contain.
+    """
+    path = Path(written.path)
+    named = path.with_name(scheduled_name(written.made))
+    path.replace(named)
     removed = []
     try:
-        names = [path.name for path in folder.iterdir()]
-        for name in superseded(names, keep=keep, verified=Path(verified.path).name):
-            (folder / name).unlink(missing_ok=True)
-            removed.append(str(folder / name))
+        names = [each.name for each in named.parent.iterdir()]
+        for name in superseded(names, keep=keep, verified=named.name):
+            named.with_name(name).unlink(missing_ok=True)
+            removed.append(str(named.with_name(name)))
     except OSError as error:
-        log.warning("old_backups_not_removed", folder=str(folder), reason=str(error))
-    return removed
+        log.warning("old_backups_not_removed", folder=str(named.parent), reason=str(error))
+    return BackupResult(replace(written, path=str(named)), tuple(removed))
 
 
 def backup_reply(made: BackupResult) -> wire.BackupReply:

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import structlog
 
 from agentctx import wire
-from agentctx.config.schema import BackupSettings
 from agentctx.embedding.fair_queue import yield_admission
 from agentctx.errors import AgentctxError, NotFound
 from agentctx.service import audit_notes as notes
 from agentctx.service import guard_rules as rules
 from agentctx.service.access.policy import DAEMON, WRITE
-from agentctx.service.backup import MS_PER_HOUR, folder_of
+from agentctx.service.backup import Backups
 from agentctx.service.base import Peer, Version
 from agentctx.service.operations import Operation
 from agentctx.service.stores.base import EntryStore
 from agentctx.service.stores.fields import check_namespace
 from agentctx.storage.audit import FORGET, Event
-from agentctx.storage.backups import superseded
 from agentctx.storage.base import Storage
 from agentctx.storage.ids import first_id
-from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
-from agentctx.times import format_time
 
 log = structlog.get_logger("agentctx.forgetting")
 
@@ -53,31 +47,20 @@ _Shingles: TypeAlias = set[tuple[str, ...]]
 _WORD: Final = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class RemainingBackups:
-    """Backups that may contain an entry. Times are milliseconds since the epoch."""
-
-    files: int = 0
-    oldest: int | None = None
-    until: int | None = None
-    """When newer backups will have replaced the last of them; None if that never happens automatically."""
-
-
 @dataclass(frozen=True)
 class ForgetService:
-    """Forgets entries, and says where their text may still be. `data_dir` may have backups of it."""
+    """Forgets entries, and says where their text may still be."""
 
     storage: Storage
     stores: EntryStore
-    settings: BackupSettings
-    data_dir: Path
+    backups: Backups
 
     @Operation("DELETE", "/entries/{entry_id}", WRITE, rules.on_entry, errors=(404, 409, 507))
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: Version | None = None, with_copies: bool = False
     ) -> wire.ForgetReply:
         """Erase an entry with all its versions; with `with_copies`, also captured replies that repeat it."""
-        parts, copies = await self._related(entry_id)
+        saved, parts, copies = await self._related(entry_id)
         removed = await self.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
         gone = [copy for copy in copies if await self._is_removed(copy, peer)] if with_copies else []
         return wire.ForgetReply(
@@ -86,7 +69,7 @@ class ForgetService:
             copies=[copy for copy in copies if copy not in gone],
             copies_forgotten=gone,
             parts=[part for part in parts if part not in gone],
-            **await self._elsewhere(),
+            **await self._elsewhere(saved),
         )
 
     @Operation("DELETE", "/entries", WRITE, rules.in_named, errors=(507,))
@@ -125,34 +108,38 @@ class ForgetService:
         with suppress(NotFound):  # another task removed it first, or it has expired
             await self.storage.entries.delete(entry_id, is_audited=False)
 
-    async def _elsewhere(self) -> dict[str, Any]:
-        """Return where forgotten text may still be, as fields of a reply."""
-        held = await asyncio.to_thread(
-            remaining_backups, self.settings, self.data_dir, now=self.storage.clock()
-        )
-        return {
-            "backups": held.files,
-            "backups_oldest": None if held.oldest is None else format_time(held.oldest),
-            "backups_until": None if held.until is None else format_time(held.until),
-            "remains": list(self.storage.upkeep.remains),
-        }
+    async def _elsewhere(self, since: int = 0) -> dict[str, Any]:
+        """Return where text that was saved at `since` or later may still be, as fields of a reply."""
+        remains = [*self.storage.upkeep.remains, *await self.backups.other_copies(since)]
+        return {**await self.backups.holding(since), "remains": remains}
 
     @Operation("POST", "/rewrite", DAEMON, audit=notes.rewritten, errors=(504, 507))
     async def rewrite(self, peer: Peer) -> wire.RewriteReply:  # noqa: ARG002
         """Remove deleted data from the database's files now, from unused space too. It may take minutes.
 
-        With PostgreSQL it rewrites whole tables; saves and searches wait meanwhile.
+        A new backup then replaces all automatic ones. With PostgreSQL it rewrites whole tables; saves and
+        searches wait meanwhile.
         """
-        return wire.RewriteReply(remains=list(await self.storage.upkeep.rewrite()))
+        remains = await self.storage.upkeep.rewrite()
+        made = await self.backups.replace_older()
+        return wire.RewriteReply(
+            remains=[*remains, *await self.backups.other_copies()],
+            backup=made.backup.path if made else None,
+            backups_removed=list(made.removed) if made else [],
+        )
 
-    async def _related(self, entry_id: str) -> tuple[list[str], list[str]]:
-        """Find the other parts of its turn, and captured replies that repeat it; none if the search fails."""
+    async def _related(self, entry_id: str) -> tuple[int, list[str], list[str]]:
+        """Find when it was first saved, the other parts of its turn, and captured replies that repeat it.
+
+        Times are 0 and lists are empty if the search fails.
+        """
         try:
             entry = await self.storage.entries.get(entry_id)
-            return ([], []) if entry is None else (await self._of_turn(entry), await self._captured(entry))
+            if entry is not None:
+                return entry.created, await self._of_turn(entry), await self._captured(entry)
         except AgentctxError as error:
             log.warning("copies_not_looked_for", code=error.code, reason=error.message)
-            return [], []
+        return 0, [], []
 
     async def _of_turn(self, entry: Entry) -> list[str]:
         """Find the other parts of the turn that the entry is a part of."""
@@ -182,24 +169,6 @@ class ForgetService:
         except NotFound:
             return False  # another task removed it first
         return True
-
-
-def remaining_backups(settings: BackupSettings, data_dir: Path, *, now: int) -> RemainingBackups:
-    """Find the backups in the folder of automatic backups and the databases replaced by a restore. Copies
-    elsewhere are not known.
-    """
-    folder = folder_of(settings, data_dir)
-    try:
-        files = [*folder.glob("*.db"), *filter(offline_storage().is_replaced, data_dir.iterdir())]
-        times = sorted(path.stat().st_mtime_ns // 1_000_000 for path in files)
-    except OSError:
-        return RemainingBackups()
-    if not times:
-        return RemainingBackups()
-    interval_ms = math.ceil(settings.interval_h * MS_PER_HOUR)
-    is_replaced_by_newer = len(superseded((path.name for path in files), keep=0, verified=None)) == len(files)
-    until = now + settings.keep * interval_ms if interval_ms and is_replaced_by_newer else None
-    return RemainingBackups(len(times), times[0], until)
 
 
 def repetitions_of(text: str, others: Mapping[str, str]) -> list[str]:

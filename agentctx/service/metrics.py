@@ -16,13 +16,14 @@ from agentctx.config.schema import Settings
 from agentctx.embedding.providers.spending import Spending
 from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.service.backup import known_backups
+from agentctx.service.backup import folder_of
 from agentctx.service.process_memory import resident_bytes
 from agentctx.service.receipts import ReceiptLog
 from agentctx.service.self_check import SelfCheck
 from agentctx.service.telemetry import metrics
 from agentctx.service.telemetry.metrics import Labels, Metric, Samples
 from agentctx.service.telemetry.recorder import Recorder
+from agentctx.storage.backups import automatic_backups
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, server_of
 
@@ -131,15 +132,11 @@ def file_sizes(database: Path) -> Mapping[Metric, float]:
 
 
 def _backups(settings: Settings, data_dir: Path) -> Mapping[Metric, float]:
-    """Return what is known of the backups; nothing if a server's operator makes them."""
+    """Return the automatic backups; nothing if a server's operator makes them."""
     if server_of(settings):
         return {}
-    known = known_backups(data_dir)
-    return {
-        metrics.BACKUP_MADE: known.last.made / 1_000 if known.last else 0.0,
-        metrics.BACKUP_BYTES: known.last.bytes if known.last else 0.0,
-        metrics.BACKUP_FAILING: float(known.failed is not None),
-    }
+    kept = automatic_backups(folder_of(settings.backup, data_dir))
+    return {metrics.BACKUP_MADE: kept[-1].made / 1_000 if kept else 0.0}
 
 
 def _plain(values: Mapping[Metric, float]) -> Samples:

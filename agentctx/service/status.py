@@ -18,6 +18,7 @@ from agentctx.embedding.queue.lane import Lane
 from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.service.access.policy import DAEMON
+from agentctx.service.backup import Backups
 from agentctx.service.base import Peer
 from agentctx.service.operations import Operation
 from agentctx.service.process_memory import resident_bytes
@@ -52,6 +53,7 @@ class Status:
     calibrator: Calibrator
     refusals: Refusals
     recorder: Recorder
+    backups: Backups
     settings: Settings
     data_dir: Path
     socket: Path
@@ -93,6 +95,7 @@ class Status:
             proxy=self._proxy_status(),
             reembed=known.reembed,
             without_context=without_context(self.refusals),
+            backups=wire.BackupStatus(**await self.backups.holding()),
         )
 
     async def _stored_status(self, peer: Peer) -> _CachedStatus:

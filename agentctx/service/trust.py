@@ -10,6 +10,7 @@ from agentctx import wire
 from agentctx.errors import InvalidInput, NotFound
 from agentctx.service import audit_notes as notes
 from agentctx.service.access.policy import DAEMON
+from agentctx.service.backup import Backups
 from agentctx.service.base import Peer, RevocationId
 from agentctx.service.operations import Operation
 from agentctx.service.release_worker import ReleaseWorker
@@ -30,6 +31,7 @@ class Revocations:
     trust: TrustStorage
     release_worker: ReleaseWorker
     redactor: Redactor
+    backups: Backups
     clock: Clock
 
     # Entries derived from a source may be in any namespace.
@@ -57,7 +59,11 @@ class Revocations:
                 "revoked", revocation=revoked.revocation, entries=revoked.entries, derived=revoked.derived
             )
         return wire.RevokeReply(
-            **asdict(revoked), criteria=source.criteria, forget=request.forget, dry_run=request.dry_run
+            **asdict(revoked),
+            criteria=source.criteria,
+            forget=request.forget,
+            dry_run=request.dry_run,
+            **(await self.backups.holding() if request.forget else {}),
         )
 
     @Operation(

@@ -1,20 +1,18 @@
-"""Backups: their description, the record of the last one, and which files to keep."""
+"""Backups: their description, the automatic ones in a folder, and which of them to keep."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from agentctx.config.bounded_files import read_bounded
 from agentctx.times import compact_time
 
-RECORD_NAME: Final = "last-backup.json"
-"""Name of the record's file in the data folder."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _NAME: Final = re.compile(r"agentctx-\d{8}T\d{9}Z\.db")
 _LEFT: Final = re.compile(rf"({_NAME.pattern})\.partial(-journal)?")
 """Names of backups not verified yet, left behind if the daemon was killed."""
@@ -39,55 +37,38 @@ class Backup:
     """SHA-256 of the file, as printed by `sha256sum`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupRecord:
-    """The last verified backup; `failed` is the time of a failure since then, `problem` its reason.
+@dataclass(frozen=True, slots=True, order=True)
+class AutomaticBackup:
+    """A verified backup in the backup folder, with what was committed until `made`, in milliseconds."""
 
-    A failure to write to a path from the caller is not recorded, because the caller gets the error.
-    """
-
-    last: Backup | None = None
-    failed: int | None = None
-    problem: str = ""
+    made: int
+    path: Path
 
 
-def read_record(data_dir: Path) -> BackupRecord:
-    """Read the record of a data folder; empty if there is none.
+def automatic_backups(folder: Path, *, unfinished_at: int | None = None) -> list[AutomaticBackup]:
+    """Return the automatic backups in a folder, oldest first; none if it cannot be read. Blocks.
 
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is not valid.
+    With a time, the unfinished ones are included, as if they were made then.
     """
     try:
-        value = json.loads(read_bounded(data_dir / RECORD_NAME))
-    except FileNotFoundError:
-        return BackupRecord()
+        names = [path.name for path in folder.iterdir()]
+    except OSError:
+        return []
+    times = {name: made for name in names if (made := _made(name)) is not None}
+    if unfinished_at is not None:
+        times |= {name: unfinished_at for name in names if _LEFT.fullmatch(name) and name.endswith("partial")}
+    return sorted(AutomaticBackup(made, folder / name) for name, made in times.items())
+
+
+def _made(name: str) -> int | None:
+    """Return the time in the name of an automatic backup, or None for another file."""
+    if not _NAME.fullmatch(name):
+        return None
     try:
-        last = value.pop("last")
-        return BackupRecord(**value, last=Backup(**last) if last else None)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"{RECORD_NAME} is not a record of backups") from error
-
-
-def record_success(data_dir: Path, backup: Backup) -> None:
-    """Record a verified backup. Raises OSError if the file cannot be written."""
-    _write(data_dir / RECORD_NAME, BackupRecord(last=backup))
-
-
-def record_failure(data_dir: Path, problem: str, now: int) -> None:
-    """Record a failure, keeping the last backup. Raises the errors of `read_record`."""
-    known = read_record(data_dir)
-    _write(data_dir / RECORD_NAME, replace(known, failed=now, problem=problem))
-
-
-def _write(path: Path, record: BackupRecord) -> None:
-    new = path.with_name(f"{path.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
-        json.dump(asdict(record), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+        moment = datetime.strptime(name, "agentctx-%Y%m%dT%H%M%S%fZ.db").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def scheduled_name(made: int) -> str:
@@ -95,7 +76,7 @@ def scheduled_name(made: int) -> str:
     return f"agentctx-{compact_time(made)}.db"
 
 
-def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list[str]:
+def superseded(names: Iterable[str], *, keep: int, verified: str) -> list[str]:
     """Return the backups that are no longer needed: all but the newest `keep` and the last verified one.
 
     This includes leftovers of earlier, interrupted backups. Files not named by `scheduled_name` are not ours
@@ -103,7 +84,7 @@ def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list
     """
     names = list(names)
     ours = sorted((name for name in names if _NAME.fullmatch(name)), reverse=True)
-    left = [name for name in names if (match := _LEFT.fullmatch(name)) and match[1] < (verified or "")]
+    left = [name for name in names if (match := _LEFT.fullmatch(name)) and match[1] < verified]
     return [*(name for name in ours[keep:] if name != verified), *left]
 
 

@@ -60,6 +60,7 @@ MODULES = {
         "ActivityStatus",
         "BackupReply",
         "BackupRequest",
+        "BackupStatus",
         "BuriedJob",
         "DatabaseStatus",
         "DrainRequest",

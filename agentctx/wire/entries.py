@@ -253,20 +253,18 @@ class ForgetReply:
     parts: list[str] = field(default_factory=list)
     """The other parts of the same turn of a conversation, which still exist."""
     backups: int = 0
-    """Backups in the daemon's folder, and databases replaced by a restore, that may contain the entry."""
-    backups_oldest: str | None = None
-    """When the oldest of these was made."""
+    """Automatic backups that still hold the entry."""
     backups_until: str | None = None
     """When newer backups will have replaced the last of these; null: never, unless someone deletes it."""
     remains: list[str] = field(default_factory=list)
-    """Other places where its bytes may still be, which is up to the operator; none with SQLite."""
+    """Other places where its text may still be, such as copies of the database; nobody removes it there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetAllReply:
     """Confirms that a namespace is erased; what is saved while it is being erased may stay.
 
-    The last four fields are those of a `ForgetReply`.
+    The last three fields are those of a `ForgetReply`.
     """
 
     namespace: str
@@ -275,17 +273,20 @@ class ForgetAllReply:
     dry_run: bool = False
     """Whether they were only counted."""
     backups: int = 0
-    backups_oldest: str | None = None
     backups_until: str | None = None
     remains: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RewriteReply:
-    """Confirms that nothing deleted is left in the database's files."""
+    """Confirms that nothing deleted is left in the database's files and in automatic backups."""
 
     remains: list[str]
-    """Places beyond reach where deleted data may still be; none with SQLite. Backups are not listed."""
+    """Places where deleted data may still be, such as copies of the database; nobody removes it there."""
+    backup: str | None = None
+    """The backup made afterwards; null if there are no automatic backups."""
+    backups_removed: list[str] = field(default_factory=list)
+    """The automatic backups that it replaced."""
 
 
 @request_body

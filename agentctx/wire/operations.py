@@ -151,6 +151,15 @@ class WithoutContext:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BackupStatus:
+    """The automatic backups. What has expired or was forgotten may be in them until `backups_until`."""
+
+    backups: int
+    backups_until: str | None
+    """When newer backups will have replaced all of them; null: never, or there are none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StatusReply:
     """The daemon's state. CPU seconds are used by its process since it started."""
 
@@ -177,6 +186,7 @@ class StatusReply:
     without_context: list[WithoutContext] = field(default_factory=list)
     commit: str = ""
     """The commit it was built from, or `unknown`; empty if it is too old to say."""
+    backups: BackupStatus | None = None
 
 
 @request_body

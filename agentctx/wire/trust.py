@@ -49,6 +49,10 @@ class RevokeReply:
     criteria: dict[str, Any] = field(default_factory=dict)
     forget: bool = False
     dry_run: bool = False
+    backups: int = 0
+    """If the entries are forgotten: automatic backups that may hold them."""
+    backups_until: str | None = None
+    """As in a `ForgetReply`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -30,3 +30,12 @@ def duration(seconds: float) -> str:
 def size(octets: int) -> str:
     """Format bytes as `12 MB` or `3.4 GB`."""
     return f"{octets / 1e9:.1f} GB" if octets >= 1e9 else f"{octets / 1e6:.0f} MB"
+
+
+def held_by_backups(backups: int, until: str | None) -> str | None:
+    """Say how many automatic backups hold a forgotten text, and until when; None if none does."""
+    if not backups:
+        return None
+    lasts = f"until about {until}" if until else "until somebody removes them"
+    held = f"{counted(backups, 'automatic backup')} may hold it {lasts}"
+    return f"{held}; `agentctx forget --rewrite` replaces them"

@@ -136,14 +136,6 @@ def test_check_loads_the_redaction_rules(tmp_path: Path, capsys: pytest.CaptureF
     assert str(rules) in capsys.readouterr().out
 
 
-def test_check_refuses_backups_of_a_server(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(file, '[storage]\nurl = "postgresql://a@h/d"\n[backup]\ninterval_h = 24\n')
-    assert run(["config", "check"]) == 1
-    assert "backup.interval_h: the daemon backs up files, not servers" in capsys.readouterr().out
-    write(file, '[storage]\nurl = "postgresql://a@h/d"\n')
-    assert run(["config", "check"]) == 0
-
-
 def test_check_looks_up_the_group_of_the_socket(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(file, '[server]\nsocket_group = "no-such-group"\n')
     assert run(["config", "check"]) == 1

@@ -153,7 +153,7 @@ def test_forget_says_where_the_text_may_still_be(agentctx: Agentctx, daemon: Stu
         copies_forgotten=["copy-2"],
         parts=["part-2"],
         backups=3,
-        backups_oldest="2026-11-01",
+        backups_until="2026-12-01",
         remains=["dumps made before", "unused space"],
     )
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, reply))
@@ -161,27 +161,31 @@ def test_forget_says_where_the_text_may_still_be(agentctx: Agentctx, daemon: Stu
     assert "copy-2  a captured reply that repeated it" in agentctx.out
     assert "kept  the other part of the turn: part-2" in agentctx.out
     assert "copy-1" in agentctx.err
-    assert "until they are deleted: 3, the oldest of 2026-11-01" in agentctx.err
+    assert "3 automatic backups may hold it until about 2026-12-01" in agentctx.err
     assert "deleted data may remain in dumps made before\n" in agentctx.err
     assert "unused space" in agentctx.err
 
 
 def test_forget_rewrites_the_files_and_names_remaining_copies(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    reply = ForgetReply(id=ID, versions=1, remains=["dumps made before", "unused space"])
+    reply = ForgetReply(id=ID, versions=1, backups=2, remains=["dumps made before", "unused space"])
+    rewritten = RewriteReply(remains=["dumps made before"], backup="/b/1.db", backups_removed=["/b/0.db"])
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, reply))
-    daemon.answer("POST", "/v1/rewrite", (200, RewriteReply(remains=["dumps made before"])))
+    daemon.answer("POST", "/v1/rewrite", (200, rewritten))
     assert agentctx("forget", ID, "--rewrite", "--yes") == 0
     assert agentctx.out == f"forgotten  {ID}  versions 1\n"
     assert "dumps made before" in agentctx.err
     assert "unused space" not in agentctx.err
+    assert "automatic backups" not in agentctx.err
     assert agentctx("forget", "--rewrite", "--json") == 0
-    assert agentctx.json == {"remains": ["dumps made before"]}
-    assert [seen.method for seen in daemon.seen] == ["DELETE", "POST", "POST"]
+    assert agentctx.json == asdict(rewritten)
+    assert agentctx("forget", "--rewrite") == 0
+    assert agentctx.out.endswith("\nbacked up  /b/1.db  removed 1 older\n")
+    assert [seen.method for seen in daemon.seen] == ["DELETE", "POST", "POST", "POST"]
 
 
 def test_forget_all_counts_asks_and_names_the_namespace(agentctx: Agentctx, daemon: StubDaemon) -> None:
     counted = ForgetAllReply(namespace="dir-x:/home/ann/my@20shop", entries=1_234, dry_run=True)
-    gone = replace(counted, dry_run=False, backups=2, backups_oldest="2026-11-21T10:00:00.000Z")
+    gone = replace(counted, dry_run=False, backups=2)
     command = ("forget", "--all", "--namespace", "dir:/home/ann/my shop")
     daemon.answer("DELETE", "/v1/entries", (200, counted), (200, counted), (200, counted), (200, gone))
 
@@ -193,7 +197,7 @@ def test_forget_all_counts_asks_and_names_the_namespace(agentctx: Agentctx, daem
 
     assert agentctx(*command, "--yes") == 0
     assert agentctx.out == "forgotten  1,234 entries of dir:/home/ann/my shop\n"
-    assert agentctx.err.startswith("note: backups may contain it until they are deleted: 2")
+    assert agentctx.err.startswith("note: 2 automatic backups may hold it until somebody removes them")
     assert daemon.seen[-1].query == {"namespace": ["dir-x:/home/ann/my@20shop"]}
 
 

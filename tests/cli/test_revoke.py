@@ -1,5 +1,7 @@
 """`agentctx revoke` and `release`: their requests and their output."""
 
+from dataclasses import replace
+
 import pytest
 
 from agentctx.wire import ReleaseReply, RevokeReply
@@ -141,6 +143,8 @@ def test_json_has_the_documented_names(agentctx: Agentctx, daemon: StubDaemon) -
         "criteria": {"agent": "bad"},
         "forget": False,
         "dry_run": False,
+        "backups": 0,
+        "backups_until": None,
     }
 
 
@@ -155,3 +159,10 @@ def test_only_quarantined_entries_can_be_released(agentctx: Agentctx, daemon: St
     daemon.fail("POST", f"/v1/entries/{ID}/release", 404, "not_found", message)
     assert agentctx("release", ID) == 1
     assert message in agentctx.err
+
+
+def test_forgetting_a_source_names_the_backups_that_hold_it(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    reply = replace(REVOKED, forget=True, backups=2, backups_until="2026-12-01")
+    daemon.answer("POST", "/v1/revocations", (200, reply))
+    assert agentctx("revoke", "--agent", "bad", "--forget", "--yes") == 0
+    assert "2 automatic backups may hold it until about 2026-12-01" in agentctx.err

@@ -6,7 +6,7 @@ import pytest
 from agentctx import __version__
 from agentctx.cli.status import status_lines
 from agentctx.config.commit import build_name, own_commit
-from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus
+from agentctx.wire import BackupStatus, CalibrationState, ProviderCost, ProviderStatus
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon, status_reply
 
@@ -54,6 +54,14 @@ def test_the_reason_for_refused_saves_is_reported() -> None:
     lines = status_lines(status_reply(database=database))
 
     assert "          nothing can be saved now: The disk has failed." in lines
+
+
+@pytest.mark.parametrize(
+    ("until", "told"), [("2026-12-01", "until about 2026-12-01"), (None, "until somebody removes them")]
+)
+def test_what_backups_hold_is_reported(until: str | None, told: str) -> None:
+    lines = status_lines(status_reply(backups=BackupStatus(backups=2, backups_until=until)))
+    assert f"backups   2, which may hold expired and forgotten text {told}" in lines
 
 
 def test_durability_risks_are_reported() -> None:

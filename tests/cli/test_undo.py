@@ -86,6 +86,9 @@ def test_notes_count_what_is_not_listed_and_what_was_left_alone() -> None:
     step = Step(action="forget", id="1", collection="knowledge", name="key", version=1)
     listed = UndoReport(BEFORE, done=True, forgotten=1, reverted=0, left=0, conflicts=0, steps=[step])
     assert not list(notes(replace(listed, steps=[step] * MAX_SHOWN)))
+    held = replace(step, backups=1, backups_until="2026-12-01")
+    (told,) = notes(replace(listed, steps=[step, held, step]))
+    assert told.startswith("1 automatic backup may hold it until about 2026-12-01")
     longer = replace(listed, steps=[step] * (MAX_SHOWN + 2_000), conflicts=3)
     assert list(notes(longer)) == [
         "and 2,000 more; --json lists them all",

@@ -1,53 +1,82 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentctx.doctor.backup import judge_backups
+from agentctx.config.schema import Settings
+from agentctx.doctor.backup import judge_backups, remedy
 from agentctx.doctor.check import run_checks
-from agentctx.storage.backups import RECORD_NAME, BackupRecord, record_success
+from agentctx.storage.backups import AutomaticBackup, scheduled_name
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx_testing.drafts import keyless
 from tests.doctor.contexts import inner
-from tests.storage.test_backups import BACKUP
 
 HOUR = 3_600_000
-FAILED = BackupRecord(last=BACKUP, failed=BACKUP.made + 1, problem="no space left")
+MADE = 1_795_000_000_000
+KEPT = [AutomaticBackup(MADE - 24 * HOUR, Path("/b/0.db")), AutomaticBackup(MADE, Path("/b/1.db"))]
+SHORT = "No backup is made: 1 MB are free"
 
 
 @pytest.mark.parametrize(
-    ("known", "interval_h", "is_there", "hours", "status", "told"),
+    ("kept", "interval_h", "problem", "up_s", "hours", "status", "told"),
     [
-        (BackupRecord(), 0, False, 0, "skip", "off"),
-        (BackupRecord(), 24, False, 0, "warn", "no backup has been made yet"),
-        (BackupRecord(failed=1, problem="no space left"), 24, False, 0, "fail", "no space left"),
-        (BackupRecord(last=BACKUP), 24, True, 5, "pass", "5 h old"),
-        (BackupRecord(last=BACKUP), 0, True, 24 * 30, "pass", "30 d old"),
-        (BackupRecord(last=BACKUP), 24, True, 47, "pass", "47 h old"),
-        (BackupRecord(last=BACKUP), 24, True, 49, "warn", "expected every 24 h"),
-        (BackupRecord(last=BACKUP), 24, False, 5, "warn", "its file is gone"),
-        (FAILED, 24, True, 5, "warn", "a later one failed: no space left"),
-        (BackupRecord(last=BACKUP), 24, True, -5, "pass", "0 s old"),
+        ([], 0, None, 9_999, 0, "skip", "off"),
+        ([], 24, None, 0, 0, "skip", "minutes after its start"),
+        ([], 24, None, 9_999, 0, "warn", "has made no backup"),
+        ([], 24, SHORT, 0, 0, "warn", SHORT),
+        (KEPT, 24, None, 0, 5, "pass", "2 backups, the newest 5 h old"),
+        (KEPT, 0, None, 0, 24 * 30, "pass", "30 d old"),
+        (KEPT, 24, None, 0, 47, "pass", "47 h old"),
+        (KEPT, 24, None, 0, 49, "warn", "expected every 24 h"),
+        (KEPT, 24, SHORT, 0, 5, "warn", SHORT),
+        (KEPT, 24, None, 0, -5, "pass", "0.0 s old"),
     ],
 )
-def test_tells_the_age_of_the_last_verified_one(
-    known: BackupRecord, interval_h: float, is_there: bool, hours: int, status: str, told: str
+def test_tells_the_age_of_the_newest(
+    kept: list[AutomaticBackup],
+    interval_h: float,
+    problem: str | None,
+    up_s: float,
+    hours: int,
+    status: str,
+    told: str,
 ) -> None:
-    finding = judge_backups(known, interval_h, is_there=is_there, now=BACKUP.made + hours * HOUR)
+    finding = judge_backups(kept, interval_h, problem=problem, up_s=up_s, now=MADE + hours * HOUR)
     assert finding.status == status
     assert told in finding.message
-    assert bool(finding.hint) == (status != "pass")
+    assert bool(finding.hint) == (status == "warn" or told == "off")
 
 
-async def test_looks_at_record_and_file(tmp_path: Path) -> None:
-    context = inner(path=tmp_path / "agentctx.db", clock=lambda: BACKUP.made)
+async def test_looks_into_the_backup_folder(tmp_path: Path) -> None:
+    settings = Settings.model_validate(
+        {"embedding": {"provider": "none"}, "backup": {"folder": tmp_path / "b"}}
+    )
+    context = inner(settings=settings, path=tmp_path / "agentctx.db", clock=lambda: MADE)
     (missing,) = await run_checks(["backup.age"], context)
     assert missing.status == "skip"
-    (tmp_path / "b.db").touch()
-    record_success(tmp_path, replace(BACKUP, path=str(tmp_path / "b.db")))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / scheduled_name(MADE)).touch()
     (finding,) = await run_checks(["backup.age"], context)
-    assert finding.status == "pass"
-    assert "2 entries" in finding.detail
-    (tmp_path / RECORD_NAME).write_text("{")
-    (damaged,) = await run_checks(["backup.age"], context)
-    assert damaged.status == "warn"
+    assert (finding.status, finding.detail) == ("pass", str(tmp_path / "b" / scheduled_name(MADE)))
+
+
+async def test_the_remedy_is_the_newest_backup_and_what_is_lost_since(tmp_path: Path) -> None:
+    now = MADE
+    context = inner(path=tmp_path / "agentctx.db", clock=lambda: now)
+    assert "There is no automatic backup" in await remedy(context)
+    storage = await SqliteStorage.open(context.path, clock=lambda: now)
+    await storage.entries.save(keyless("before"), embed=False)
+    newest = tmp_path / "backups" / scheduled_name(MADE + 1)
+    newest.parent.mkdir()
+    for path in (newest, newest.with_name(scheduled_name(MADE - HOUR))):
+        path.touch()
+    now += 3 * HOUR
+    for number in range(3):
+        await storage.entries.save(keyless(f"after {number}"), embed=False)
+    await storage.close()
+    told = await remedy(context)
+    assert f"`agentctx restore {newest}`: it was verified and is 3 h old" in told
+    assert "without the 3 entries saved since" in told
+    context.path.write_bytes(b"no database")
+    assert "saved since" not in await remedy(context)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
@@ -14,13 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.config.schema import BackupSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import Forgotten, InvalidInput, NotFound, StorageFailed
-from agentctx.service.forgetting import RemainingBackups, remaining_backups, repetitions_of
+from agentctx.service.forgetting import repetitions_of
 from agentctx.storage.audit import AuditQuery
-from agentctx.storage.backups import scheduled_name
 from agentctx.storage.search import Filter
 from agentctx.times import wall_clock
 from agentctx.wire import (
@@ -235,29 +232,6 @@ async def test_only_a_namespace_is_forgotten_that_is_named(tmp_path: Path, names
     async with running_core(tmp_path, None) as core:
         with pytest.raises(InvalidInput):
             await core.forgetting.forget_all(namespace, ME)
-
-
-def test_backups_with_a_forgotten_entry_are_counted_with_their_age_and_expiry(tmp_path: Path) -> None:
-    settings = BackupSettings(interval_h=24, keep=7)
-    assert remaining_backups(settings, tmp_path, now=0) == RemainingBackups()
-    folder = tmp_path / "backups"
-    folder.mkdir()
-
-    def make(path: Path, made: int) -> None:
-        path.touch()
-        os.utime(path, (made, made))
-
-    make(folder / scheduled_name(1_000_000), 1_000)
-    make(folder / scheduled_name(2_000_000), 2_000)
-    make(tmp_path / "agentctx.db", 500)
-    day = 86_400_000
-    assert remaining_backups(settings, tmp_path, now=5) == RemainingBackups(2, 1_000_000, 5 + 7 * day)
-    assert remaining_backups(BackupSettings(keep=7), tmp_path, now=5) == RemainingBackups(2, 1_000_000, None)
-    make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z", 700)
-    make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z-wal", 600)
-    assert remaining_backups(settings, tmp_path, now=5) == RemainingBackups(3, 700_000, None), (
-        "nothing removes that copy"
-    )
 
 
 def is_repetition(text: str, other: str) -> bool:

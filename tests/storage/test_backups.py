@@ -1,66 +1,47 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.storage.backups import (
-    RECORD_NAME,
-    Backup,
-    BackupRecord,
-    read_record,
-    record_failure,
-    record_success,
+    automatic_backups,
     scheduled_name,
     superseded,
 )
 
-BACKUP = Backup(
-    path="/b/x.db",
-    made=1_795_000_000_000,
-    bytes=4_096,
-    schema=3,
-    entries=2,
-    versions=3,
-    vectors=2,
-    digest="0" * 64,
-)
 
+class TestAutomaticBackups:
+    def test_are_sorted_by_the_time_in_their_names(self, tmp_path: Path) -> None:
+        for made in (30, 1_795_000_000_123, 7):
+            (tmp_path / scheduled_name(made)).touch()
+        others = ("mine.db", "agentctx-20261122T05Z.db", "agentctx-20269999T999999999Z.db")
+        for name in (*others, f"{scheduled_name(9)}.partial", f"{scheduled_name(9)}.partial-journal"):
+            (tmp_path / name).touch()
+        assert [each.made for each in automatic_backups(tmp_path)] == [7, 30, 1_795_000_000_123]
+        assert [each.made for each in automatic_backups(tmp_path, unfinished_at=8)] == [
+            7,
+            8,
+            30,
+            1_795_000_000_123,
+        ]
 
-class TestRecord:
-    def test_there_is_no_record_at_first(self, tmp_path: Path) -> None:
-        assert read_record(tmp_path) == BackupRecord()
-
-    def test_a_failure_keeps_the_last_backup_until_the_next_success(self, tmp_path: Path) -> None:
-        record_success(tmp_path, BACKUP)
-        record_failure(tmp_path, "the disk is full", 7)
-        assert read_record(tmp_path) == BackupRecord(last=BACKUP, failed=7, problem="the disk is full")
-        later = replace(BACKUP, made=8)
-        record_success(tmp_path, later)
-        assert read_record(tmp_path) == BackupRecord(last=later)
-        assert (tmp_path / RECORD_NAME).stat().st_mode & 0o777 == 0o600
-
-    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"last": {"path": 1}}', '{"last": null, "other": 1}'])
-    def test_an_invalid_record_is_refused(self, tmp_path: Path, text: str) -> None:
-        (tmp_path / RECORD_NAME).write_text(text)
-        with pytest.raises(ValueError, match=r"record|Expecting"):
-            read_record(tmp_path)
+    def test_there_are_none_in_a_missing_folder(self, tmp_path: Path) -> None:
+        assert automatic_backups(tmp_path / "gone") == []
 
 
 class TestSuperseded:
-    @given(st.sets(st.integers(0, 10**12), max_size=12), st.integers(1, 9), st.data())
+    @given(st.sets(st.integers(0, 10**12), min_size=1, max_size=12), st.integers(1, 9), st.data())
     def test_the_newest_and_the_verified_backups_stay(
         self, times: set[int], keep: int, data: st.DataObject
     ) -> None:
         made = sorted(times)
-        verified = data.draw(st.sampled_from(made)) if made else None
+        verified = scheduled_name(data.draw(st.sampled_from(made)))
         names = [scheduled_name(each) for each in made]
-        gone = superseded(names, keep=keep, verified=None if verified is None else scheduled_name(verified))
+        gone = superseded(names, keep=keep, verified=verified)
         assert not set(gone) & set(names[-keep:])
-        assert verified is None or scheduled_name(verified) not in gone
+        assert verified not in gone
         assert len(names) - len(gone) <= keep + 1
 
     def test_unrelated_files_stay(self) -> None:
@@ -71,10 +52,9 @@ class TestSuperseded:
             "mine.db",
             "agentctx-20261122T05Z.db.partial",
         ]
-        assert superseded(names, keep=1, verified=None) == [scheduled_name(1)]
+        assert superseded(names, keep=1, verified=scheduled_name(2)) == [scheduled_name(1)]
 
     def test_partial_files_are_removed_except_the_one_in_progress(self) -> None:
         left = [f"{scheduled_name(1)}.partial", f"{scheduled_name(2)}.partial-journal"]
         names = [*left, scheduled_name(3), f"{scheduled_name(4)}.partial"]
         assert superseded(names, keep=1, verified=scheduled_name(3)) == left
-        assert superseded(names, keep=1, verified=None) == []

@@ -276,9 +276,17 @@ def outcome_text(tool: str, reply: Json, *, namespace: str = "") -> str:
             return _saved(reply, namespace)
         case "forget":
             parts = [f" The other part of the turn is kept: {each}." for each in reply.get("parts") or []]
-            return f"Forgotten: {reply['id']}.{''.join(parts)}"
+            return f"Forgotten: {reply['id']}.{''.join(parts)}{_held(reply)}"
         case _:
             return f"Recorded for {reply['id']}."
+
+
+def _held(reply: Json) -> str:
+    """Say how many backups still hold a forgotten entry; empty if none does."""
+    if not (backups := reply.get("backups")):
+        return ""
+    until = reply.get("backups_until") or "somebody removes them"
+    return f" Automatic backups that may hold it until {until}: {backups}."
 
 
 def late_text(tool: str, seconds: float) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -64,25 +64,27 @@ async def maintain(
     audit: ExpiringStore | None = None,
     withdrawn: ExpiringStore | None = None,
     scrub: ScrubStorage | None = None,
+    held: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
     recheck_table: Callable[[], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Remove expired and withdrawn entries, old receipts and audit rows, and scrub a slice, at once and every
     `interval_s`.
 
-    `recheck_table` makes the queue look for the jobs of daemons that have died.
+    `recheck_table` makes the queue look for the jobs of daemons that have died. `held` says, for the log,
+    which backups hold what expired.
 
     Runs until cancelled. A failure of the storage is logged and made up for in the next round; any other
     error is raised.
     """
     while True:
-        await _sweep_all(storage, "entries")
+        await _sweep_all(storage, "entries", held)
         if receipts is not None:
             await _sweep_all(receipts, "receipts")
         if audit is not None:
             await _sweep_all(audit, "audit_rows")
         if withdrawn is not None:
-            await _sweep_all(withdrawn, "withdrawn_entries")
+            await _sweep_all(withdrawn, "withdrawn_entries", held)
         if scrub is not None:
             await _scrub(scrub)
         await sleep(interval_s)
@@ -132,7 +134,9 @@ async def _scrub(scrub: ScrubStorage) -> None:
         log.warning("scrub_failed", error=error.code, reason=error.message)
 
 
-async def _sweep_all(kept: ExpiringStore, what: str) -> None:
+async def _sweep_all(
+    kept: ExpiringStore, what: str, held: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
+) -> None:
     removed = 0
     try:
         while count := await kept.sweep():
@@ -140,7 +144,7 @@ async def _sweep_all(kept: ExpiringStore, what: str) -> None:
     except (DeadlineExceeded, StorageFailed) as error:
         log.warning("sweep_failed", error=error.code, reason=error.message)
     if removed:
-        log.info("swept", **{what: removed})
+        log.info("swept", **{what: removed}, **(await held() if held is not None else {}))
 
 
 async def _problem_of_tidying(storage: TidiedStore) -> str:

@@ -155,10 +155,8 @@ CANARIES_LOST = _gauge("agentctx_canaries_lost", "Canaries that were not found",
 
 BACKUP_MADE = _gauge(
     "agentctx_backup_timestamp_seconds",
-    "Time of the last verified backup, in seconds since 1970; 0 without one",
+    "Time of the last automatic backup, in seconds since 1970; 0 without one",
 )
-BACKUP_BYTES = _gauge("agentctx_backup_bytes", "Size of the last verified backup; 0 without one")
-BACKUP_FAILING = _gauge("agentctx_backup_failing", "1 when a backup failed after the last verified one")
 
 LOOP_LAG = _histogram(
     "agentctx_loop_lag_seconds", "How late the event loop was for an alarm, once a second", buckets=_LAG

@@ -8,22 +8,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
-from agentctx.errors import DriverUnsuitable
+from agentctx.errors import DriverUnsuitable, StorageFailed
 from agentctx.storage.backups import Backup, RestoredBackup
 from agentctx.storage.file import migrate
 from agentctx.storage.file.driver import (
     FIXED_SINCE,
     Connection,
+    Error,
     driver_name,
     is_fixed,
     open_connection,
     sqlite_version,
 )
 from agentctx.storage.file.rescue import RESCUED
+from agentctx.storage.ids import first_id
 from agentctx.storage.offline import FileSizes
 from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
-from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
+from agentctx.storage.sqlite.backup.restore import other_copies, restore_database
 from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
 
 T = TypeVar("T")
@@ -83,7 +85,7 @@ class OfflineStorage:
     migrate = staticmethod(migrate.migrate_database)
     rebuild_file = staticmethod(rebuild_from_rows)
     verify_audit = staticmethod(verify_file)
-    is_replaced = staticmethod(is_replaced_database)
+    other_copies = staticmethod(other_copies)
     feature_checks = FEATURE_CHECKS
     """Checks of the requirements on this machine, by the ids of the doctor's checks.
 
@@ -106,6 +108,15 @@ class OfflineStorage:
         if not dry_run:
             record_restore(database, restored.backup, now=now)
         return restored
+
+    def saved_since(self, database: Path, since: int) -> int | None:
+        """Return how many entries were created at `since` (in ms) or later; None if that cannot be read."""
+        sql = "SELECT COUNT(*) FROM entries INDEXED BY entries_live_id WHERE live = 1 AND id >= ?"
+        try:
+            with closing(open_connection(database, readonly=True)) as connection:
+                return int(connection.execute(sql, (first_id(since),)).fetchone()[0])
+        except (Error, StorageFailed):
+            return None
 
     def rescue_copies(self, database: Path) -> Sequence[Path]:
         """Return a daemon's copies of a database that was removed or replaced while open, oldest first."""

@@ -138,6 +138,16 @@ def test_each_tool_has_its_route(tool: str, arguments: dict[str, Any], path: str
         ("context", {"block": "## …"}, "## …"),
         ("learn", {"id": "i", "version": 1, "changed": True}, "Saved as i, version 1."),
         ("forget", {"id": "i"}, "Forgotten: i."),
+        (
+            "forget",
+            {"id": "i", "backups": 2, "backups_until": "2026-12-01"},
+            "Forgotten: i. Automatic backups that may hold it until 2026-12-01: 2.",
+        ),
+        (
+            "forget",
+            {"id": "i", "backups": 1, "backups_until": None},
+            "Forgotten: i. Automatic backups that may hold it until somebody removes them: 1.",
+        ),
         ("forget", {"id": "i", "parts": ["j"]}, "Forgotten: i. The other part of the turn is kept: j."),
         ("feedback", {"id": "i"}, "Recorded for i."),
     ],

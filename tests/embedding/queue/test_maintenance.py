@@ -88,6 +88,16 @@ async def test_a_failed_sweep_is_logged_and_repeated(
     ]
 
 
+async def test_the_log_says_which_backups_hold_what_expired(logs: list[MutableMapping[str, Any]]) -> None:
+    async def held() -> dict[str, int]:
+        return {"backups": 2}
+
+    receipts, storage = ScriptedSweeps(3, 0), ScriptedSweeps(5, 0)
+    with pytest.raises(asyncio.CancelledError):
+        await maintain(storage, receipts=receipts, interval_s=60, held=held, sleep=Naps(storage, 1).sleep)
+    assert [(entry.get("entries"), entry.get("backups")) for entry in logs] == [(5, 2), (None, None)]
+
+
 async def test_a_bug_ends_sweeping() -> None:
     with pytest.raises(ZeroDivisionError):
         await maintain(ScriptedSweeps(ZeroDivisionError()), interval_s=60)

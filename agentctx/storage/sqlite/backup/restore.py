@@ -8,7 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from agentctx.errors import InvalidInput, StorageFailed
-from agentctx.storage.backups import RestoredBackup
+from agentctx.storage.backups import RestoredBackup, automatic_backups
 from agentctx.storage.file.copy import copy_file, copy_pages, keep_copy, sync_folder
 from agentctx.storage.file.driver import Error, open_connection, translated
 from agentctx.storage.file.migrate import load_migrations
@@ -80,9 +80,22 @@ def _free_name(database: Path, now: int) -> Path:
     return next(path for path in map(database.with_name, names) if not _is_taken(path))
 
 
-def is_replaced_database(path: Path) -> bool:
-    """Return whether the file is a database that a restore has renamed."""
-    return _BEFORE in path.name and not path.name.endswith(_SIDE_FILES)
+def other_copies(database: Path, folder: Path, *, since: int) -> list[str]:
+    """Return the copies of a database, written at `since` (in ms) or later, that no newer backup replaces.
+
+    They are beside it, such as the one that a restore has replaced, or in the backup folder under a name that
+    somebody chose. Blocks.
+    """
+    ours = {each.path for each in automatic_backups(folder)} | {database}
+    try:
+        found = {*database.parent.glob(f"{database.name}.*"), *folder.glob("*.db")} - ours
+        return sorted(
+            str(path)
+            for path in found
+            if not path.name.endswith(_SIDE_FILES) and path.stat().st_mtime_ns // 1_000_000 >= since
+        )
+    except OSError:
+        return []
 
 
 def _is_taken(path: Path) -> bool:
