@@ -96,6 +96,12 @@ def _children_get_default_signals() -> None:
             signal.signal(number, handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what daemons note of their databases out of the developer's home."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture
 def logging_as_before() -> Iterator[None]:
     """Undo at the end what the test configures of logging."""

@@ -227,7 +227,7 @@ class StorageClosed(StorageFailed):
 
 
 class DatabaseMissing(StorageFailed):
-    """A daemon has served from this folder, but its database is missing. No empty one is created."""
+    """A daemon has served this database, and it is gone or was replaced. No empty one is created."""
 
     code = "database_missing"
 

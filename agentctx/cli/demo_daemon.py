@@ -52,7 +52,7 @@ class DemoDaemon:
         # An empty config of its own: the demo must not depend on the user's.
         (folder / "agentctx.toml").touch()
         with self._log.open("wb") as log:
-            self._process = _started(self.command, log)
+            self._process = _started(self.command, log, folder)
 
     @property
     def pid(self) -> int:
@@ -108,7 +108,7 @@ def _is_ready(client: Client) -> bool:
         return False
 
 
-def _started(command: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
+def _started(command: Sequence[str], log: BinaryIO, folder: Path) -> subprocess.Popen[bytes]:
     """Start the process in its own session: Ctrl-C reaches only the demo, which then stops the process."""
     process: subprocess.Popen[bytes] | None = None
     try:
@@ -118,7 +118,7 @@ def _started(command: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=own_environment(os.environ),
+                env={**own_environment(os.environ), "XDG_STATE_HOME": str(folder / "state")},
                 start_new_session=True,
             )
     except BaseException:

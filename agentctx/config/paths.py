@@ -103,6 +103,15 @@ def state_dir(env: Mapping[str, str] = os.environ) -> Path:
     return _xdg(env, "XDG_STATE_HOME", ".local/state") / "agentctx"
 
 
+def served_dir(env: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of notes that databases were served, which must not be in a data folder.
+
+    It is systemd's second `StateDirectory`, else in the XDG state home.
+    """
+    _, _, systemd = env.get("STATE_DIRECTORY", "").partition(":")
+    return Path(systemd) if systemd else state_dir(env) / "served"
+
+
 def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
     """Return the folder for data that can be rebuilt, such as the built model."""
     if systemd := env.get("CACHE_DIRECTORY"):

@@ -1,17 +1,17 @@
-"""Watches the database files, and notes a moved folder for the next start."""
+"""Watches the database files, and notes for the next start that there was a database."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from agentctx.doctor.database_file import database_facts, missing, moved_note
-from agentctx.storage.base import DatabaseFile
+from agentctx.doctor.database_file import missing, served_note
+from agentctx.errors import DatabaseMissing
+from agentctx.storage.base import Storage
 
 log = structlog.get_logger("agentctx.daemon")
 
@@ -22,42 +22,28 @@ def expect_database(database: Path) -> None:
     """Check for a lost database before an empty one is created in its place.
 
     Raises:
-        DatabaseMissing: a daemon has served this database before, and it no longer exists.
+        DatabaseMissing: a daemon has served this database before, and it is gone, or replaced.
     """
-    place = database_facts(database)
-    if problem := missing(place):
+    if problem := missing(database):
         raise problem
-    if place.moved_to:
-        moved_note(database.parent).unlink(missing_ok=True)
-    for copy in place.rescue_copies:
-        log.warning("rescued_copy_remains", path=str(copy), hint="See files.database of `agentctx doctor`.")
 
 
-class FileWatcher:
-    """Makes the storage check its files, and notes beside the data folder where they were moved."""
+def note_served(database: Path) -> None:
+    """Note outside of the data folder that it has a database: an unmounted disk leaves an empty folder."""
+    note = served_note(database)
+    try:
+        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note.write_text(f"{database}\n", encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        log.warning("database_not_noted", path=str(note), reason=error.strerror)
 
-    def __init__(self, files: DatabaseFile, data_dir: Path) -> None:
-        self._files = files
-        self._note = moved_note(data_dir)
-        self._noted: Path | None = None
 
-    async def watch(self, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-        """Check every `CHECK_INTERVAL_S`. Runs until cancelled."""
-        while True:
-            await sleep(CHECK_INTERVAL_S)
-            await self._files.look()
-            moved_to = self._files.moved_to
-            if moved_to != self._noted:
-                await asyncio.to_thread(self._write, moved_to)
-                self._noted = moved_to
-
-    def _write(self, moved_to: Path | None) -> None:
-        """Write the note; without it, a start after a kill would take a moved folder for an unused one."""
-        try:
-            self._note.unlink(missing_ok=True)
-            if moved_to is not None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                with os.fdopen(os.open(self._note, flags, 0o600), "w", errors="surrogateescape") as file:
-                    file.write(f"{moved_to}\n")
-        except OSError as error:
-            log.warning("move_not_noted", path=str(self._note), reason=error.strerror)
+async def watch_files(
+    storage: Storage, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+) -> DatabaseMissing:
+    """Look at the database files, if any, every `CHECK_INTERVAL_S`; return once they are gone and copied."""
+    while not isinstance(fault := storage.fault, DatabaseMissing):
+        await sleep(CHECK_INTERVAL_S)
+        if storage.file:
+            await storage.file.look()
+    return fault

@@ -22,7 +22,7 @@ from agentctx.config.commit import own_commit
 from agentctx.config.load import find_config_file, load_settings
 from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.build import Core, DaemonPaths, open_core
-from agentctx.daemon.file_watcher import FileWatcher, expect_database
+from agentctx.daemon.file_watcher import expect_database, note_served, watch_files
 from agentctx.daemon.health import Health
 from agentctx.daemon.host.listen import SocketWatcher
 from agentctx.daemon.host.lock import acquire_lock, data_lock_path, socket_lock_path
@@ -130,6 +130,7 @@ async def run(
 
     Raises:
         AlreadyRunning: another daemon holds the data folder or the socket; the message names its pid.
+        DatabaseMissing: the database is gone, was before, or was replaced while it was open.
         AgentctxError: the same errors as `build.open_core` and `listen.bind_socket`.
         ExceptionGroup: a background task died.
     """
@@ -139,8 +140,8 @@ async def run(
         paths = replace(paths, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
         is_file = server_of(settings) is None
-        if is_file and not await asyncio.to_thread(paths.data_dir.exists):
-            # Check first: the lock would create a folder in place of one that was moved away and may return.
+        if is_file:
+            # Before the lock, which would create a folder that is missing.
             await asyncio.to_thread(expect_database, paths.database)
         refuse_folder_of_others(paths.data_dir)
         stack.enter_context(acquire_lock(data_lock_path(paths.data_dir)))
@@ -151,8 +152,6 @@ async def run(
         if not systemd.listening:
             stack.enter_context(acquire_lock(socket_lock_path(paths.socket)))
         state = _State()
-        if is_file:
-            await asyncio.to_thread(expect_database, paths.database)
         core = await stack.enter_async_context(open_core(settings, paths, not_ready=state.not_ready))
         socket_file = (
             ActivatedSocket(systemd.listening)
@@ -160,6 +159,8 @@ async def run(
             else SocketWatcher(paths.socket, settings.server)
         )
         listening = socket_file.bind()
+        if is_file:
+            await asyncio.to_thread(note_served, paths.database)
         await core.audit.note_settings("start", settings, core.storage.secret)
         stack.callback(socket_file.remove)
         access = AccessControl(settings.access)
@@ -248,6 +249,8 @@ class _Daemon:
                 await server.started.wait()
             self._become_ready()
             background += self._start_attending(tasks)
+            lost = tasks.create_task(watch_files(self.core.storage), name="database files")
+            lost.add_done_callback(lambda _: stop.set())
             reachable = tasks.create_task(self.socket_file.watch(self.servers[0].move), name="socket file")
             await stop.wait()
             self.systemd.stopping()
@@ -255,8 +258,10 @@ class _Daemon:
             self.state.reason = "the daemon is stopping"
             log.info("stopping")
             await drain(self.core, self.servers, serving, self.settings.server.shutdown_timeout_s)
-            for task in background:
+            for task in (*background, lost):
                 task.cancel()
+        if not lost.cancelled():
+            raise lost.result()
 
     def _start_background(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         core = self.core
@@ -273,9 +278,6 @@ class _Daemon:
             tasks.create_task(core.self_check.keep_proving(), name="proofs"),
             *(tasks.create_task(keep_doing(chore), name=chore.name) for chore in core.storage.chores),
         ]
-        if core.storage.file:
-            files = FileWatcher(core.storage.file, core.data_dir)
-            background.append(tasks.create_task(files.watch(), name="database files"))
         if core.lanes:
             # Not cancelled with the others: it ends once `drain` has stopped it.
             tasks.create_task(core.lanes.run(), name="embedding")

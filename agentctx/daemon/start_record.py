@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from agentctx import __version__
-from agentctx.doctor.daemon import RECORD_NAME, StartRecord, StartState, read_record
+from agentctx.doctor.daemon import RECORD_NAME, StartRecord, StartState
 from agentctx.errors import AgentctxError
 from agentctx.times import Clock, format_time, wall_clock
 
@@ -63,14 +63,13 @@ class StartRecorder:
             pid=os.getpid(),
             socket=str(socket.absolute()),
             is_activated=is_activated,
-            served=_was_served(path.parent),
             started=self._now(),
         )
         self._write()
 
     def ready(self) -> None:
         """Record that requests are being served."""
-        self._record_state("ready", served=True, ready=self._now())
+        self._record_state("ready", ready=self._now())
 
     def stopped(self) -> None:
         self._record_state("stopped", ended=self._now())
@@ -94,14 +93,6 @@ class StartRecorder:
 
     def _now(self) -> str:
         return format_time(self._clock())
-
-
-def _was_served(folder: Path) -> bool:
-    try:
-        record = read_record(folder)
-    except (OSError, ValueError):
-        return False
-    return record is not None and record.served
 
 
 class _Collector(logging.Handler):

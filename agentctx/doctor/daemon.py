@@ -103,8 +103,6 @@ class StartRecord:
     is_activated: bool = False
     """Whether systemd created the socket and listens on it, even while no daemon runs."""
     started: str
-    served: bool = False
-    """Whether a daemon was ever ready with this data folder, so that it should contain a database."""
     ready: str | None = None
     """When requests were first served; None if never."""
     ended: str | None = None

@@ -38,14 +38,10 @@ class UsageStorage(Protocol):
 
 
 class DatabaseFile(Protocol):
-    """The files of an embedded database, which are backed up, and which other programs can remove or move."""
-
-    @property
-    def moved_to(self) -> Path | None:
-        """The new path of the database if it was moved, in which case nothing is saved."""
+    """The files of an embedded database: backed up, and removed, moved or replaced by other programs."""
 
     async def look(self) -> None:
-        """Check whether the database files were removed, replaced or moved."""
+        """Check whether the database files were removed, moved or replaced."""
 
     async def back_up(self, target: Path) -> Backup:
         """Write a verified copy of the database into a file, including saves made meanwhile.
@@ -90,7 +86,10 @@ class Storage(Protocol):
 
     @property
     def fault(self) -> StorageFailed | None:
-        """Why the database is not writable now, if it is not; the engine retries automatically."""
+        """Why the database is not writable now, if it is not; the engine retries automatically.
+
+        `DatabaseMissing` is final: its files are gone, and a copy holds all that was saved.
+        """
 
     async def probe(self) -> None:
         """Wait until the writer has finished its current work. Raises the errors of a write."""

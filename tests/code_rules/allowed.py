@@ -166,12 +166,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/storage/backups.py", "read_record"): "the record beside a backup",
     (_OPENED, "agentctx/storage/backups.py", "_write"): "the record beside a backup",
     (_OPENED, "agentctx/daemon/host/lock.py", "_open"): "lock files",
-    (
-        _OPENED,
-        "agentctx/daemon/file_watcher.py",
-        "FileWatcher._write",
-    ): "the note of where the folder was moved to",
-    (_OPENED, "agentctx/doctor/database_file.py", "_moved_to"): "the note of where the folder was moved to",
+    (_OPENED, "agentctx/daemon/file_watcher.py", "note_served"): "the note that there was a database",
     (_OPENED, "agentctx/daemon/start_record.py", "_write_private"): "the record of the last start",
     (_OPENED, "agentctx/daemon/host/unit_files.py", "UnitFile.state"): "units of systemd",
     (_OPENED, "agentctx/daemon/host/unit_files.py", "_shipped"): "units of systemd",

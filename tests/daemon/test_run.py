@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import cast
 
 import pytest
 
+from agentctx.cli.restore import restore
 from agentctx.config.schema import Settings
 from agentctx.daemon import run as run_module
 from agentctx.daemon.build import Core
@@ -112,9 +114,38 @@ async def test_a_missing_database_is_not_replaced_by_an_empty_one(tmp_path: Path
     stop = asyncio.Event()
     stop.set()
     await run(settings_in(tmp_path), stop=stop)
-    database = tmp_path / "data" / "agentctx.db"
-    database.unlink()
+    shutil.rmtree(tmp_path / "data")
     for _ in range(2):
         with pytest.raises(DatabaseMissing):
             await run(settings_in(tmp_path), stop=stop)
-        assert not database.exists()
+        assert not (tmp_path / "data").exists()
+
+
+def test_a_removed_database_ends_the_daemon_with_78_and_one_command_restores_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGENTCTX_EMBEDDING__PROVIDER", "none")
+    data_dir, given = tmp_path / "data", (None, tmp_path / "data", tmp_path / "a.sock")
+    database = data_dir / "agentctx.db"
+
+    async def remove(*_: object, **__: object) -> None:
+        await asyncio.to_thread(database.unlink)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run_module, "maintain", remove)
+        assert serve(*given) == 78
+    assert serve(*given) == 78
+    (copy,) = data_dir.glob("agentctx.db.rescued-*Z")
+    said = capsys.readouterr().err
+    assert said.count(f"agentctx restore {copy} --data-dir {data_dir}") >= 2
+    restore(copy, data_dir=data_dir)
+    assert not copy.exists()
+    assert stopped_at_once(settings_in(tmp_path))
+
+
+def stopped_at_once(settings: Settings) -> bool:
+    """Return whether a daemon starts and stops."""
+    stop = asyncio.Event()
+    stop.set()
+    asyncio.run(run(settings, stop=stop))
+    return True

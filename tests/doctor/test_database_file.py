@@ -4,40 +4,52 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.doctor.daemon import RECORD_NAME
-from agentctx.doctor.database_file import DatabaseFacts, database_facts, judge_database, missing
+from agentctx.daemon.file_watcher import note_served
+from agentctx.doctor.database_file import check_database, missing, served_note
 from agentctx.storage.offline import DATABASE_NAME
+from tests.doctor.contexts import machine
 
-DATABASE = Path("/data/agentctx.db")
-COPY = Path("/data/agentctx.db.rescued-20261123T060000000Z")
+COPY = f"{DATABASE_NAME}.rescued-20261123T060000000Z"
 
 
 @pytest.mark.parametrize(
-    ("facts", "status"),
+    ("files", "was_served", "status"),
     [
-        (DatabaseFacts(database=DATABASE, is_there=True, was_served=True), "pass"),
-        (DatabaseFacts(database=DATABASE, is_there=False), "skip"),
-        (DatabaseFacts(database=DATABASE, is_there=True, rescue_copies=(COPY,)), "warn"),
-        (DatabaseFacts(database=DATABASE, is_there=False, rescue_copies=(COPY,)), "fail"),
-        (DatabaseFacts(database=DATABASE, is_there=False, was_served=True), "fail"),
-        (DatabaseFacts(database=DATABASE, is_there=False, moved_to="/elsewhere/agentctx.db"), "fail"),
+        ({DATABASE_NAME: b"pages"}, True, "pass"),
+        ({}, False, "skip"),
+        ({}, True, "fail"),
+        ({DATABASE_NAME: b""}, True, "fail"),
+        ({COPY: b"pages"}, False, "fail"),
+        ({DATABASE_NAME: b"pages", COPY: b"pages"}, True, "fail"),
     ],
 )
-def test_a_database_that_should_be_there_is_missed(facts: DatabaseFacts, status: str) -> None:
-    finding = judge_database(facts)
+def test_a_database_that_should_be_there_is_missed(
+    tmp_path: Path, files: dict[str, bytes], was_served: bool, status: str
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    if was_served:
+        note_served(tmp_path / DATABASE_NAME)
+    finding = check_database(machine(data_dir=tmp_path))
     assert finding.status == status
     assert bool(finding.hint) == finding.is_trouble
 
 
-def test_a_record_that_cannot_be_read_knows_nothing(tmp_path: Path) -> None:
-    (tmp_path / RECORD_NAME).write_text("{")
-    assert database_facts(tmp_path / "agentctx.db") == DatabaseFacts(
-        database=tmp_path / "agentctx.db", is_there=False
-    )
-
-
-def test_a_record_that_cannot_be_read_may_be_of_a_lost_database(tmp_path: Path) -> None:
-    (tmp_path / RECORD_NAME).mkdir()
-    problem = missing(database_facts(tmp_path / DATABASE_NAME))
+def test_the_hint_names_the_command_that_restores_the_newest_copy(tmp_path: Path) -> None:
+    folder = tmp_path / "my data"
+    folder.mkdir()
+    for name in (COPY, COPY.replace("2026", "2025")):
+        (folder / name).touch()
+    problem = missing(folder / DATABASE_NAME)
     assert problem is not None
-    assert RECORD_NAME in problem.hint
+    assert f"agentctx restore '{folder / COPY}' --data-dir '{folder}'" in problem.hint
+
+
+def test_a_note_is_outside_of_the_data_folder(tmp_path: Path) -> None:
+    note_served(tmp_path / DATABASE_NAME)
+    assert not list(tmp_path.iterdir())
+    note = served_note(tmp_path / DATABASE_NAME)
+    assert note.read_text() == f"{tmp_path / DATABASE_NAME}\n"
+    problem = missing(tmp_path / DATABASE_NAME)
+    assert problem is not None
+    assert str(note) in problem.hint

@@ -131,6 +131,7 @@ def _serve(config: str, data_dir: str, socket: str, log: Connection, broken: str
     log.close()
     for name in [name for name in os.environ if name.startswith("AGENTCTX_")]:
         del os.environ[name]
+    os.environ["XDG_STATE_HOME"] = str(Path(config).parent / "state")
     sabotage.apply(broken)
     from agentctx.daemon.run import serve
 

@@ -6,15 +6,17 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
+from agentctx.daemon.run import EXIT_CONFIG
 from agentctx.errors import AgentctxError
 from agentctx.storage.file.driver import open_connection
 from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.opening import offline_storage
+from agentctx.times import wall_clock
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect
 from tests.durability.ledger import Ledger
@@ -27,8 +29,6 @@ NOTICED_S = 20.0
 BLIND_S = 2.0
 """Seconds to wait for a build that does not check its files."""
 _CONFIG = '[embedding]\nprovider = "fake"\n[storage]\nsweep_interval_s = 0.2\n'
-
-Restore: TypeAlias = Callable[[], object]
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Removals(Search):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.database = self.daemon.data_dir / DATABASE_NAME
-        self._left: list[Callable[[], Restore]] = []
+        self._left: list[Callable[[], object]] = []
 
     def attempt(self) -> None:
         if not self._left:
@@ -79,7 +79,7 @@ class Removals(Search):
             self.rng.shuffle(self._left)
         self._remove(self._left.pop())
 
-    def _kinds(self) -> tuple[Callable[[], Restore], ...]:
+    def _kinds(self) -> tuple[Callable[[], object], ...]:
         return (
             self._unlink,
             self._remove_folder,
@@ -90,7 +90,7 @@ class Removals(Search):
             self._replace,
         )
 
-    def _remove(self, kind: Callable[[], Restore]) -> None:
+    def _remove(self, kind: Callable[[], object]) -> None:
         self.daemon.start(_CONFIG, broken=self.broken)
         acknowledged, stop = threading.Semaphore(0), threading.Event()
         clients = [_Client(number, self.daemon, acknowledged) for number in range(CLIENTS)]
@@ -101,77 +101,78 @@ class Removals(Search):
             for _ in range(self.rng.randrange(SAVES_BEFORE)):
                 acknowledged.acquire(timeout=NOTICED_S)
             began = time.monotonic()
-            restore = kind()
+            kind()
+            self._await("database_files_lost")
             self.slowest_s = max(self.slowest_s, time.monotonic() - began)
-            if self.rng.random() < 0.5:
-                acknowledged.acquire(timeout=BLIND_S)
         finally:
             stop.set()
             for thread in threads:
                 thread.join()
-        self.daemon.stop(self.rng.choice([signal.SIGKILL, signal.SIGTERM]))
-        restore()
+        self._end()
         self._judge(kind.__name__, clients)
+
+    def _end(self) -> None:
+        """Let the daemon end by itself, stop it, or kill it once it has its copy."""
+        how = self.rng.choice(["by itself", "stopped", "killed"])
+        if self.broken or how == "stopped":
+            self.daemon.stop()
+        elif how == "killed":
+            self._await("database_rescued")
+            self.daemon.stop(signal.SIGKILL)
+        elif (code := self.daemon.wait()) != EXIT_CONFIG:
+            self.violations.append(f"the daemon ended with {code}")
 
     def _judge(self, kind: str, clients: list[_Client]) -> None:
         self.done += 1
         self.refused += sum(client.refused for client in clients)
         self.ledgers += [client.ledger for client in clients]
         found = [line for client in clients for line in client.violations]
-        if self.database.exists():
+        copies = list(self.daemon.data_dir.glob(f"{DATABASE_NAME}.rescued-*Z"))
+        if len(copies) == 1:
+            found += self._start_refused(copies[0])
+            offline_storage().restore(copies[0], self.database, now=wall_clock())
             found += inspect(self.daemon.data_dir).violations(self.ledgers)
         else:
-            found.append("the database is gone")
+            found.append(f"there are {len(copies)} copies")
         self.note(f"removal {self.done} ({kind.strip('_')})", found)
 
-    def _unlink(self) -> Restore:
+    def _start_refused(self, copy: Path) -> Iterator[str]:
+        """Yield what is wrong with the next start, which must name the copy and write nothing."""
+        there = sorted(path.name for path in self.daemon.data_dir.iterdir())
+        self.daemon.begin(_CONFIG)
+        if (code := self.daemon.wait()) != EXIT_CONFIG:
+            yield f"the next start ended with {code}"
+        if not any(f"agentctx restore {copy} " in str(line.get("hint")) for line in self.daemon.log):
+            yield f"the next start does not name the copy: {self.daemon.log[-1:]}"
+        if sorted(path.name for path in self.daemon.data_dir.iterdir()) != there:
+            yield "the next start wrote into the data folder"
+
+    def _unlink(self) -> None:
         self.database.unlink()
-        return self._resumed()
 
-    def _remove_folder(self) -> Restore:
+    def _remove_folder(self) -> None:
         shutil.rmtree(self.daemon.data_dir, ignore_errors=True)
-        return self._resumed()
 
-    def _remove_wal(self) -> Restore:
+    def _remove_wal(self) -> None:
         self.database.with_name(f"{DATABASE_NAME}-wal").unlink(missing_ok=True)
-        return self._resumed()
 
-    def _remove_index(self) -> Restore:
+    def _remove_index(self) -> None:
         self.database.with_name(f"{DATABASE_NAME}-shm").unlink(missing_ok=True)
-        return self._resumed()
 
-    def _move_folder(self) -> Restore:
-        return self._moved(self.daemon.data_dir, self.folder / "elsewhere")
+    def _move_folder(self) -> None:
+        elsewhere = self.folder / "elsewhere"
+        shutil.rmtree(elsewhere, ignore_errors=True)
+        self.daemon.data_dir.rename(elsewhere)
 
-    def _move_file(self) -> Restore:
-        return self._moved(self.database, self.folder / "elsewhere.db")
+    def _move_file(self) -> None:
+        self.database.rename(self.folder / "elsewhere.db")
 
-    def _moved(self, path: Path, elsewhere: Path) -> Restore:
-        """Put the file back, sometimes while the daemon runs, sometimes only later."""
-        path.rename(elsewhere)
-        self._await("database_files_lost")
-        if self.rng.random() < 0.5:
-            elsewhere.rename(path)
-            return self._resumed()
-        return lambda: elsewhere.rename(path)
-
-    def _replace(self) -> Restore:
+    def _replace(self) -> None:
         other = self.folder / "other.db"
         with closing(open_connection(other)) as connection:
             connection.execute("CREATE TABLE other (x)")
             connection.execute("PRAGMA journal_mode=DELETE")
         other.replace(self.database)
-        self._await("database_rescued")
-
-        def restore() -> None:
-            for copy in self.daemon.data_dir.glob(f"{DATABASE_NAME}.rescued-*Z"):
-                copy.replace(self.database)
-
-        return restore
-
-    def _resumed(self) -> Restore:
-        self._await("database_recovered")
-        return lambda: None
 
     def _await(self, event: str) -> None:
         until = time.monotonic() + (BLIND_S if self.broken else NOTICED_S)

@@ -128,9 +128,9 @@ def lock_nothing() -> None:
 
 def never_look_at_the_files() -> None:
     """Keep removed files open and write to them."""
-    from agentctx.storage.file.open_files import FilesAtPath, FileStatus, OpenFiles
+    from agentctx.storage.file.open_files import OpenFiles
 
-    replace(OpenFiles, "facts", lambda _: FilesAtPath(FileStatus.OURS))
+    replace(OpenFiles, "loss", lambda _: None)
 
 
 def forget_the_queue_at_the_end() -> None:

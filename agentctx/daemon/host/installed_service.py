@@ -24,7 +24,7 @@ ANSWER_S: Final = 5.0
 """How long systemd may take to say what it knows."""
 SETTLED_S: Final = 3.0
 _FOLDERS: Final[Mapping[str, str]] = {
-    "STATE_DIRECTORY": "/var/lib/agentctx",
+    "STATE_DIRECTORY": "/var/lib/agentctx:/var/lib/agentctx-served",
     "CACHE_DIRECTORY": "/var/cache/agentctx",
     "CONFIGURATION_DIRECTORY": str(SYSTEM_CONFIG.parent),
     "RUNTIME_DIRECTORY": str(SYSTEM_SOCKET.parent),

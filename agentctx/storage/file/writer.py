@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 import structlog
 
-from agentctx.errors import StorageClosed, StorageFailed, StorageFull
+from agentctx.errors import DatabaseMissing, StorageClosed, StorageFailed, StorageFull
 from agentctx.storage.file.checkpoint import WalState, readable_wal_state
 from agentctx.storage.file.checkpointer import Checkpointer
 from agentctx.storage.file.commit import (
@@ -45,16 +45,16 @@ class Writer:
     touch nothing but its connection: if one of a group raises, all are run again, each in a savepoint;
     if the whole group is lost (disk full, failed commit), each is run again alone.
 
-    If the disk fails, or the files of the database are no longer at their path, the writer refuses all writes
-    until it has restored the files, reopened and verified the database, which it attempts automatically, with
-    increasing pauses.
+    If the disk fails, the writer refuses all writes until it has reopened and verified the database, which it
+    attempts automatically, with increasing pauses. If the files of the database are no longer at their path,
+    it refuses all writes for good, and copies the database.
     """
 
     def __init__(self, connection: WritingConnection, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self.commits = 0
         """The number of commits since the database was opened."""
         self.fault: StorageFailed | None = None
-        """Why nothing can be written at present."""
+        """Why nothing can be written; `DatabaseMissing` is for good: the files are gone, and copied."""
         self._loss: StorageFailed | None = None
         self._connection = connection
         self._is_sound = asyncio.Event()
@@ -183,8 +183,7 @@ class Writer:
                 return await finish(asyncio.ensure_future(self._closed_for(work)))
 
     async def inspect_files(self) -> None:
-        """Check whether the database files were removed, replaced or moved; then refuse writes and rescue
-        them.
+        """Check whether the database files were removed, moved or replaced; then refuse writes and copy them.
 
         Each commit checks too; this is for times without writes.
         """
@@ -195,11 +194,6 @@ class Writer:
 
     def _accepts_writes(self) -> bool:
         return self.fault is None and not self._closed
-
-    @property
-    def moved_to(self) -> Path | None:
-        """The path of the database files, if they were moved."""
-        return None if self.fault is None else self._connection.moved_to
 
     def _note_loss(self, fault: StorageFailed | None) -> None:
         if fault is None or self.fault is not None:
@@ -258,7 +252,7 @@ class Writer:
         try:
             while await self._group_is_ready():
                 async with self._in_use:
-                    if self.fault is not None:
+                    if self._can_recover:
                         await self._recover()
                     elif self._groups:
                         await self._commit(self._groups.take())
@@ -272,7 +266,7 @@ class Writer:
             self._wake.clear()
             if self._closed:
                 return bool(self._groups) and self.fault is None
-            if self.fault is not None:
+            if self._can_recover:
                 return True
             if not self._groups:
                 await self._wake.wait()
@@ -362,18 +356,22 @@ class Writer:
         self._is_sound.clear()
         self._groups.refuse_all(lambda: _refusal(fault))
 
+    @property
+    def _can_recover(self) -> bool:
+        return self.fault is not None and not isinstance(self.fault, DatabaseMissing)
+
     def _require_accepting(self) -> None:
         if self.fault is not None:
             raise _refusal(self.fault)
 
     async def _recover(self) -> None:
-        """Restore the database to its path, reopen and verify it, retrying until it succeeds or is closed."""
+        """Reopen and verify the database, or copy it if its files are gone; retry until that succeeds."""
         recovery, attempts = Recovery(self._connection.path, self._connection.others), 0
         if self._copy is not None:
             await self._copy.end()
         while not self._closed:
             try:
-                await self._connection.recover(recovery)
+                lost = await self._connection.recover(recovery)
             except StorageFailed as error:
                 level = log.debug if self.fault and error.message == self.fault.message else log.warning
                 self.fault = error
@@ -381,7 +379,11 @@ class Writer:
                 await self._pause(attempts)
                 attempts += 1
             else:
-                self.fault = self._checkpoints.fault = self._loss = None
+                self.fault = lost
+                if lost is not None:
+                    _log_event(log.error, "database_rescued", problem=lost.message, hint=lost.hint)
+                    return
+                self._checkpoints.fault = self._loss = None
                 self._is_sound.set()
                 _log_event(log.info, "database_recovered", attempts=attempts + 1)
                 return
@@ -391,7 +393,7 @@ def _refusal(fault: StorageFailed) -> StorageFailed:
     """Return a new error for each caller, since a raised error collects tracebacks."""
     kind = StorageFull if isinstance(fault, StorageFull) else StorageFailed
     return kind(
-        f"Saving is stopped until the database is reopened and verified: {fault.message}",
+        f"Saving is stopped: {fault.message}",
         hint=fault.hint or "Check the disk; saving resumes automatically.",
     )
 

@@ -1,21 +1,24 @@
-"""The writing connection and its files, restored after a disk failure or when the files are gone."""
+"""The writing connection and its files: reopened after a disk failure, rescued when the files are gone."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import structlog
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import DatabaseMissing, StorageFailed
 from agentctx.storage.file.connection_thread import ConnectionThread, finish
-from agentctx.storage.file.open_files import FilesAtPath, OpenFiles, Remedy, choose_remedy
+from agentctx.storage.file.copy import copy_file, copy_pages, file_digest, keep_copy
+from agentctx.storage.file.open_files import OpenFiles
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.recovery import Recovery, close_keeping_wal
-from agentctx.storage.file.rescue import Rescue
+from agentctx.storage.offline import RESCUED, restore_command
+from agentctx.times import compact_time, wall_clock
 
 T = TypeVar("T")
 
@@ -33,17 +36,13 @@ class WritingConnection:
         self.is_open = True
         """False while it is closed on purpose, with everything in the database file."""
         self._files = OpenFiles(path)
-        self._rescue = Rescue(self._files)
+        self._rescued: Path | None = None
+        """The copy of a database whose files are gone, complete and verified."""
 
     @classmethod
     async def open(cls, path: str | Path) -> WritingConnection:
         """Open a database, which is created if it is missing. Raises as `driver.open_connection`."""
         return cls(await ConnectionThread.open(path), path)
-
-    @property
-    def moved_to(self) -> Path | None:
-        """The path of the open database, if it was moved."""
-        return self._files.facts().moved_to
 
     def loss(self) -> StorageFailed | None:
         """Return what has happened to the files; None while they are in place. Blocks for microseconds."""
@@ -62,60 +61,78 @@ class WritingConnection:
         Raises:
             StorageFailed: opening failed, or the database is not at its path.
         """
-        if not self.is_open:
-            self.thread = await self._connected()
-            self.is_open = True
-
-    async def _connected(self) -> ConnectionThread:
+        if self.is_open:
+            return
         if fault := self._files.loss():
             raise fault
         thread = await ConnectionThread.open(self.path)
         if fault := self._files.loss():
             await thread.close()
             raise fault
-        return thread
+        self.thread, self.is_open = thread, True
 
-    async def recover(self, recovery: Recovery) -> None:
-        """Restore the database to its path if it is not there; otherwise reopen and verify it.
+    async def recover(self, recovery: Recovery) -> DatabaseMissing | None:
+        """Reopen and verify the database; if its files are gone, copy it and return the error that says so.
 
         Raises:
             StorageFull, StorageFailed: this attempt failed.
         """
-        facts = await asyncio.to_thread(self._files.facts)
-        if choose_remedy(facts) is not Remedy.NONE:
-            await self._rescue.attempt(facts, self.thread, self.others, self._open_existing)
-        elif self.is_open:
+        if fault := await asyncio.to_thread(self._files.loss):
+            return await self._rescue(fault)
+        if self.is_open:
             self.thread = await recovery.attempt(self.thread)
         else:
             await self.reopen()
         self._files.forget_side_files()
+        return None
 
-    async def _open_existing(self) -> None:
-        self.is_open = False
-        await asyncio.to_thread(self._follow_files)
-        await self.reopen()
+    async def _rescue(self, fault: StorageFailed) -> DatabaseMissing:
+        """Write a verified copy beside the path, unless there is one; whoever removed a folder may go on."""
+        try:
+            if self._rescued is None or not await asyncio.to_thread(self._rescued.exists):
+                self._rescued = await self._copied()
+            await asyncio.to_thread(self._files.remove_side_files)
+        except OSError as error:
+            raise StorageFailed(
+                f"{fault.message} The copy cannot be written: {error.strerror or error}.",
+                hint="Make its folder writable for the daemon, which keeps trying.",
+            ) from error
+        return DatabaseMissing(
+            f"{fault.message} All that was saved is in {self._rescued}.",
+            hint=f"Run `{restore_command(self._rescued)}`, then start the daemon again.",
+        )
 
-    def _follow_files(self) -> None:
-        """Use the file at the path as the database from now on."""
-        files, self._files = self._files, OpenFiles(self.path)
-        self._rescue = Rescue(self._files)
-        files.close()
+    async def _copied(self) -> Path:
+        target = self.path.with_name(f"{self.path.name}{RESCUED}{compact_time(wall_clock())}")
+        await asyncio.to_thread(target.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
+        if self.is_open:
+            await self.thread.run(partial(copy_pages, target=target))
+            await asyncio.to_thread(keep_copy, target)
+        else:
+            await asyncio.to_thread(self._copy_closed, target)
+        return target
+
+    def _copy_closed(self, target: Path) -> None:
+        """Copy the file that is left open without a connection; everything is in it."""
+        source = self._files.source
+        if source is None:
+            raise StorageFailed(f"{self.path} is gone, and was not open.", hint="Restore a backup.")
+        copy_file(source, target, digest=file_digest(source))
 
     async def close(self, *, is_sound: bool) -> None:
-        """Close the connection, after saving files that lost their name. `is_sound`: the disk works."""
-        facts = await asyncio.to_thread(self._files.facts)
-        if choose_remedy(facts) is not Remedy.NONE:
-            await self._save(facts)
-            await self.thread.close()
-        elif is_sound:
-            await self.thread.close()
-        else:
+        """Close the connection, after copying a database whose files are gone. `is_sound`: the disk works."""
+        fault = await asyncio.to_thread(self._files.loss)
+        if fault is None and not is_sound:
             await close_keeping_wal(self.thread, self.path)
+        else:
+            if fault is not None:
+                await self._rescue_at_last(fault)
+            await self.thread.close()
         self._files.close()
 
-    async def _save(self, facts: FilesAtPath) -> None:
+    async def _rescue_at_last(self, fault: StorageFailed) -> None:
         try:
-            await self._rescue.save(facts, self.thread)
+            await self._rescue(fault)
         except StorageFailed as error:
             with contextlib.suppress(OSError):  # the log may be on the failing disk
                 log.critical("database_not_rescued", problem=error.message, hint=error.hint)

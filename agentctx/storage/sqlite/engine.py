@@ -82,10 +82,6 @@ class SqliteFile:
         self.look = writer.inspect_files
         self.back_up = SqliteBackups(connections).write
 
-    @property
-    def moved_to(self) -> Path | None:
-        return self._writer.moved_to
-
 
 log = structlog.get_logger("agentctx.storage")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,6 @@ from agentctx.storage.file.driver import (
     open_connection,
     sqlite_version,
 )
-from agentctx.storage.file.rescue import RESCUED
 from agentctx.storage.ids import first_id
 from agentctx.storage.offline import FileSizes
 from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
@@ -117,10 +116,6 @@ class OfflineStorage:
                 return int(connection.execute(sql, (first_id(since),)).fetchone()[0])
         except (Error, StorageFailed):
             return None
-
-    def rescue_copies(self, database: Path) -> Sequence[Path]:
-        """Return a daemon's copies of a database that was removed or replaced while open, oldest first."""
-        return sorted(database.parent.glob(f"{database.name}{RESCUED}*Z"))
 
     def sizes(self, database: Path) -> FileSizes:
         return FileSizes(

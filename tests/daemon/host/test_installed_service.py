@@ -147,7 +147,7 @@ def test_only_roots_commands_look_where_the_service_does(
         "HOME": str(tmp_path / "home"),
         "AGENTCTX_LOG__LEVEL": "debug",
         "AGENTCTX_DATA_DIR": f"{tmp_path}/data",
-        "STATE_DIRECTORY": "/var/lib/agentctx",
+        "STATE_DIRECTORY": "/var/lib/agentctx:/var/lib/agentctx-served",
         "CACHE_DIRECTORY": "/var/cache/agentctx",
         "CONFIGURATION_DIRECTORY": "/etc/agentctx",
         "RUNTIME_DIRECTORY": "/run/agentctx",

@@ -8,38 +8,7 @@ import pytest
 
 from agentctx.errors import StorageFailed
 from agentctx.storage.file.driver import Connection, open_connection
-from agentctx.storage.file.open_files import FilesAtPath, FileStatus, OpenFiles, Remedy, choose_remedy, loss
-
-OURS, ABSENT, OTHER, UNKNOWN = FileStatus.OURS, FileStatus.ABSENT, FileStatus.OTHER, FileStatus.UNKNOWN
-ELSEWHERE = Path("/elsewhere/a.db")
-
-
-@pytest.mark.parametrize(
-    ("facts", "remedy"),
-    [
-        (FilesAtPath(OURS), Remedy.NONE),
-        (FilesAtPath(OURS, UNKNOWN), Remedy.NONE),
-        (FilesAtPath(UNKNOWN), Remedy.NONE),
-        (FilesAtPath(OURS, ABSENT), Remedy.RENEW_WAL),
-        (FilesAtPath(OURS, OTHER), Remedy.RENEW_WAL),
-        (FilesAtPath(ABSENT), Remedy.WRITE_OUT),
-        (FilesAtPath(OTHER), Remedy.WRITE_BESIDE),
-        (FilesAtPath(ABSENT, moved_to=ELSEWHERE), Remedy.AWAIT_RETURN),
-        (FilesAtPath(OTHER, moved_to=ELSEWHERE), Remedy.AWAIT_RETURN),
-    ],
-)
-def test_the_remedy_follows_from_the_files_at_the_path(facts: FilesAtPath, remedy: Remedy) -> None:
-    assert choose_remedy(facts) is remedy
-    fault = loss(facts, Path("/data/a.db"))
-    assert (fault is None) == (remedy is Remedy.NONE)
-    assert fault is None or fault.hint
-
-
-def test_a_moved_folder_is_reported_with_its_new_path() -> None:
-    fault = loss(FilesAtPath(ABSENT, moved_to=ELSEWHERE), Path("/data/a.db"))
-    assert fault is not None
-    assert str(ELSEWHERE) in fault.message
-    assert "--data-dir /elsewhere" in fault.hint
+from agentctx.storage.file.open_files import OpenFiles
 
 
 @pytest.fixture
@@ -62,50 +31,76 @@ def files(connection: Connection, path: Path) -> Iterator[OpenFiles]:
     files.close()
 
 
+def reason(files: OpenFiles) -> str:
+    fault = files.loss()
+    assert fault is not None
+    assert fault.hint
+    return fault.message
+
+
 def test_files_in_place_are_not_a_loss(files: OpenFiles) -> None:
-    assert files.facts() == FilesAtPath(OURS)
     assert files.loss() is None
 
 
-def test_a_removed_database_is_absent(files: OpenFiles, path: Path) -> None:
+def test_a_removed_database_is_noticed(files: OpenFiles, path: Path) -> None:
     path.unlink()
-    assert files.facts() == FilesAtPath(ABSENT)
+    assert reason(files) == f"{path} was removed or moved while it was open."
 
 
-def test_a_replaced_database_is_another_file(files: OpenFiles, path: Path) -> None:
+def test_a_replaced_database_is_noticed(files: OpenFiles, path: Path) -> None:
     other = path.with_name("other")
     other.touch()
     other.replace(path)
-    assert files.facts() == FilesAtPath(OTHER)
+    assert reason(files) == f"{path} was replaced by another file while it was open."
 
 
-def test_a_moved_folder_is_found(files: OpenFiles, path: Path) -> None:
-    elsewhere = path.parent.rename(path.parent.with_name("elsewhere"))
-    assert files.facts() == FilesAtPath(ABSENT, moved_to=elsewhere / path.name)
-    path.parent.mkdir()
-    path.touch()
-    assert files.facts() == FilesAtPath(OTHER, moved_to=elsewhere / path.name)
+def test_a_moved_folder_is_noticed(files: OpenFiles, path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+    assert "removed or moved" in reason(files)
 
 
-def test_another_hard_link_does_not_count_as_moved(files: OpenFiles, path: Path) -> None:
+def test_another_hard_link_does_not_replace_the_name(files: OpenFiles, path: Path) -> None:
     path.with_name("snapshot").hardlink_to(path)
     path.unlink()
-    assert choose_remedy(files.facts()) is Remedy.WRITE_OUT
+    assert "removed or moved" in reason(files)
 
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
-def test_a_removed_wal_or_shm_is_noticed(files: OpenFiles, path: Path, end: str) -> None:
-    path.with_name(path.name + end).unlink()
-    assert files.facts() == FilesAtPath(OURS, ABSENT)
+def test_a_removed_or_replaced_wal_or_index_is_noticed(files: OpenFiles, path: Path, end: str) -> None:
+    assert files.loss() is None
+    side = path.with_name(path.name + end)
+    side.unlink()
+    assert reason(files) == f"{side} was removed or moved while it was open."
+    side.touch()
+    assert reason(files) == f"{side} was replaced by another file while it was open."
+    files.forget_side_files()
+    assert files.loss() is None
 
 
-def test_another_wal_is_distinguished_from_ours(files: OpenFiles, path: Path) -> None:
-    wal = path.with_name(f"{path.name}-wal")
+def test_what_cannot_be_examined_is_no_loss(
+    files: OpenFiles, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("agentctx.storage.file.open_files.os.stat", refuse)
+        found = files.loss()
+    assert found is None
+
+
+def test_side_files_are_removed_only_if_they_are_ours_and_the_database_is_gone(
+    files: OpenFiles, path: Path
+) -> None:
+    wal, shm = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    assert files.loss() is None
     wal.unlink()
     wal.touch()
-    assert files.facts() == FilesAtPath(OURS, OTHER)
-    assert list(files.side_files(OTHER)) == [wal]
-    assert list(files.side_files(OURS)) == [path.with_name(f"{path.name}-shm")]
+    files.remove_side_files()
+    assert shm.exists()
+    path.unlink()
+    files.remove_side_files()
+    assert (wal.exists(), shm.exists()) == (True, False)
 
 
 def test_watching_a_database_does_not_drop_its_locks(connection: Connection, path: Path) -> None:

@@ -84,9 +84,9 @@ async def test_refuses_writes_but_continues_reading_while_the_disk_fails(
         with pytest.raises(StorageFailed):
             await writer.run(insert("refused", 100_000))
         # This would fit, but the disk is no longer trusted.
-        with pytest.raises(StorageFailed, match="until the database is reopened") as small:
+        with pytest.raises(StorageFailed, match="Saving is stopped") as small:
             await writer.run(insert("small"))
-        with pytest.raises(StorageFailed, match="until the database is reopened"):
+        with pytest.raises(StorageFailed, match="Saving is stopped"):
             await writer.checkpoint()
         assert small.value.hint
         assert await readers.run(rows) == ["a"]

@@ -12,6 +12,7 @@ from agentctx.storage.backups import RestoredBackup, automatic_backups
 from agentctx.storage.file.copy import copy_file, copy_pages, keep_copy, sync_folder
 from agentctx.storage.file.driver import Error, open_connection, translated
 from agentctx.storage.file.migrate import load_migrations
+from agentctx.storage.offline import RESCUED
 from agentctx.storage.private_files import give_to_owner_of_folder
 from agentctx.storage.sqlite.backup.backup_file import is_one_file, read_backup
 from agentctx.storage.sqlite.upkeep.scrub import damaged_entries
@@ -25,7 +26,8 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
     """Replace the database with a verified backup, which is kept. Blocks.
 
     The caller holds the lock of the folder. The old database is kept beside the new one, complete; so is a
-    WAL without its database. A backup of an earlier schema is upgraded at the next start.
+    WAL without its database. A backup of an earlier schema is upgraded at the next start. A daemon's copy of
+    a lost database is removed afterwards: while it is there, no daemon starts.
 
     Raises:
         InvalidInput: the source is the database itself.
@@ -54,6 +56,9 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
             sync_folder(database.parent)
             fresh.replace(database)
             sync_folder(database.parent)
+            if source.name.startswith(f"{database.name}{RESCUED}"):
+                source.unlink()
+                sync_folder(source.parent)
         except OSError as error:
             raise _not_replaced(error, database) from error
     return RestoredBackup(

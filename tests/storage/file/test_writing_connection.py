@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import DatabaseMissing, StorageFailed
 from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.writer import Writer
@@ -62,11 +61,6 @@ def stored(path: Path) -> list[str]:
         return rows(connection)
 
 
-async def wait_until_sound(writer: Writer) -> None:
-    async with asyncio.timeout(LIMIT_S):
-        await writer.sound()
-
-
 async def wait_for_fault(writer: Writer, match: str) -> StorageFailed:
     """Wait until writes are refused for a reason that contains `match`."""
     for _ in range(MAX_POLLS):
@@ -74,6 +68,20 @@ async def wait_for_fault(writer: Writer, match: str) -> StorageFailed:
             return writer.fault
         await asyncio.sleep(LIMIT_S / MAX_POLLS)
     raise AssertionError(writer.fault)
+
+
+async def wait_for_copy(writer: Writer, path: Path) -> Path:
+    """Wait until the database is given up; return its only copy."""
+    fault = await wait_for_fault(writer, "All that was saved is in")
+    assert isinstance(fault, DatabaseMissing)
+    (copy,) = copies(path)
+    assert str(copy) in fault.message
+    assert f"agentctx restore {copy} --data-dir {path.parent}" in fault.hint
+    return copy
+
+
+def copies(path: Path) -> list[Path]:
+    return list(path.parent.glob(f"{path.name}.rescued-*"))
 
 
 async def save_two(writer: Writer) -> None:
@@ -95,12 +103,12 @@ def replace_with_empty_file(path: Path) -> None:
     path.touch()
 
 
-def move(path: Path, to: Path) -> Path:
-    return path.rename(to)
+def move(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
 
 
-def exists(path: Path) -> bool:
-    return path.exists()
+def move_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -142,7 +150,7 @@ def replace_wal(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "remove",
+    "lose",
     [
         unlink,
         remove_everything,
@@ -150,20 +158,27 @@ def replace_wal(path: Path) -> None:
         remove_wal,
         remove_shm,
         replace_wal,
+        replace_with_empty_file,
+        put_another_database,
+        move,
+        move_folder,
     ],
 )
-async def test_removed_files_are_restored_with_all_acknowledged_writes(
-    writer: Writer, readers: Readers, path: Path, remove: Callable[[Path], Any]
+async def test_files_that_are_gone_end_saving_and_are_copied_once(
+    writer: Writer, readers: Readers, path: Path, lose: Callable[[Path], Any]
 ) -> None:
     await save_two(writer)
-    remove(path)
+    lose(path)
     await writer.inspect_files()
-    await wait_until_sound(writer)
-    await writer.run(insert("after"))
-    assert await readers.run(rows) == [*ACKNOWLEDGED, "after"]
+    copy = await wait_for_copy(writer, path)
+    with pytest.raises(StorageFailed, match="Saving is stopped"):
+        await writer.run(insert("refused"))
+    assert await readers.run(rows) == ACKNOWLEDGED
+    await writer.inspect_files()
     await readers.close()
     await writer.close()
-    assert stored(path) == [*ACKNOWLEDGED, "after"]
+    assert copies(path) == [copy]
+    assert stored(copy) == ACKNOWLEDGED
 
 
 async def test_a_save_notices_a_removed_database_by_itself(writer: Writer, path: Path) -> None:
@@ -172,9 +187,7 @@ async def test_a_save_notices_a_removed_database_by_itself(writer: Writer, path:
     with pytest.raises(StorageFailed, match="removed") as refused:
         await writer.run(insert("refused"))
     assert refused.value.hint
-    await wait_until_sound(writer)
-    await writer.close()
-    assert stored(path) == ACKNOWLEDGED
+    assert stored(await wait_for_copy(writer, path)) == ACKNOWLEDGED
 
 
 async def test_wiping_does_not_close_a_removed_database(writer: Writer, path: Path) -> None:
@@ -182,135 +195,74 @@ async def test_wiping_does_not_close_a_removed_database(writer: Writer, path: Pa
     unlink(path)
     with pytest.raises(StorageFailed, match="removed"):
         await writer.while_closed(lambda _: None, patience_ms=1_000)
-    await wait_until_sound(writer)
-    await writer.close()
-    assert stored(path) == ACKNOWLEDGED
+    assert stored(await wait_for_copy(writer, path)) == ACKNOWLEDGED
 
 
-async def test_a_database_removed_while_closed_is_restored(writer: Writer, path: Path) -> None:
+async def test_a_database_removed_while_closed_is_copied(writer: Writer, path: Path) -> None:
     await save_two(writer)
     await writer.while_closed(unlink, patience_ms=1_000)
-    await wait_until_sound(writer)
-    await writer.run(insert("after"))
-    await writer.close()
-    assert stored(path) == [*ACKNOWLEDGED, "after"]
+    assert stored(await wait_for_copy(writer, path)) == ACKNOWLEDGED
 
 
-async def test_a_database_removed_just_before_close_is_written_out(writer: Writer, path: Path) -> None:
+async def test_a_database_removed_just_before_close_is_copied(writer: Writer, path: Path) -> None:
     await save_two(writer)
     remove_everything(path)
     await writer.close()
-    assert stored(path) == ACKNOWLEDGED
+    (copy,) = copies(path)
+    assert stored(copy) == ACKNOWLEDGED
 
 
-async def test_a_foreign_file_in_its_place_is_left_alone_and_a_copy_is_saved_beside_it(
+async def test_a_copy_that_is_removed_too_is_written_again(writer: Writer, path: Path) -> None:
+    """`rm -r` of a large folder may go on after the first copy."""
+    await save_two(writer)
+    remove_everything(path)
+    await writer.inspect_files()
+    await wait_for_copy(writer, path)
+    remove_everything(path)
+    await writer.close()
+    (copy,) = copies(path)
+    assert stored(copy) == ACKNOWLEDGED
+
+
+async def test_a_foreign_file_in_its_place_is_left_alone_and_gets_no_wal_of_ours(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
     await save_two(writer)
     content = put_another_database(path)
     await writer.inspect_files()
-    fault = await wait_for_fault(writer, "saved as")
-    (saved,) = path.parent.glob("*.rescued-*Z")
-    assert saved.name in fault.message
-    assert await readers.run(rows) == ACKNOWLEDGED
-    with pytest.raises(StorageFailed):
-        await writer.run(insert("refused"))
+    copy = await wait_for_copy(writer, path)
     await readers.close()
     await writer.close()
     assert read_bytes(path) == content
-    assert {each.name for each in path.parent.iterdir()} == {path.name, saved.name}
-    assert stored(saved) == ACKNOWLEDGED
+    assert {each.name for each in path.parent.iterdir()} == {path.name, copy.name}
     assert stored(path) == ["of the other"]
 
 
-async def test_the_copy_is_renamed_into_place_once_the_path_is_free(writer: Writer, path: Path) -> None:
+async def test_a_wal_that_is_not_ours_is_left_with_its_database(writer: Writer, path: Path) -> None:
     await save_two(writer)
-    replace_with_empty_file(path)
+    put_another_database(path)
+    replace_wal(path)
     await writer.inspect_files()
-    await wait_for_fault(writer, "saved as")
-    unlink(path)
-    await wait_until_sound(writer)
-    await writer.run(insert("after"))
+    await wait_for_copy(writer, path)
     await writer.close()
-    assert stored(path) == [*ACKNOWLEDGED, "after"]
-    assert not list(path.parent.glob("*.rescued-*"))
+    assert read_bytes(path.with_name(f"{path.name}-wal")) == bytes(1_000)
 
 
-async def test_saving_resumes_when_a_moved_folder_returns(
-    writer: Writer, readers: Readers, path: Path
-) -> None:
-    await save_two(writer)
-    elsewhere = path.parent.rename(path.parent.with_name("elsewhere"))
-    await writer.inspect_files()
-    await wait_for_fault(writer, str(elsewhere))
-    assert writer.moved_to == elsewhere / path.name
-    with pytest.raises(StorageFailed, match="moved"):
-        await writer.run(insert("refused"))
-    assert await readers.run(rows) == ACKNOWLEDGED
-    assert not path.parent.exists()
-    elsewhere.rename(path.parent)
-    await wait_until_sound(writer)
-    await writer.run(insert("after"))
-    assert await readers.run(rows) == [*ACKNOWLEDGED, "after"]
-    assert writer.moved_to is None
-
-
-async def test_a_moved_database_does_not_need_its_wal(writer: Writer, path: Path) -> None:
-    await save_two(writer)
-    elsewhere = move(path, path.with_name("elsewhere.db"))
-    await writer.inspect_files()
-    await wait_for_fault(writer, "moved")
-    await writer.close()
-    assert not exists(path)
-    assert stored(elsewhere) == ACKNOWLEDGED
-
-
-async def test_a_failed_rescue_is_logged(writer: Writer, path: Path) -> None:
+async def test_a_copy_that_cannot_be_written_is_tried_again(writer: Writer, path: Path) -> None:
     await save_two(writer)
     remove_everything(path)
     path.parent.touch()  # a folder cannot be created where a file is
     await writer.inspect_files()
-    await wait_for_fault(writer, "cannot be created")
+    fault = await wait_for_fault(writer, "cannot be written")
+    assert "keeps trying" in fault.hint
+    unlink(path.parent)
+    assert stored(await wait_for_copy(writer, path)) == ACKNOWLEDGED
+
+
+async def test_a_copy_that_fails_at_the_end_is_logged(writer: Writer, path: Path) -> None:
+    await save_two(writer)
+    remove_everything(path)
+    path.parent.touch()
     with capture_logs() as logged:
         await writer.close()
     assert [line["event"] for line in logged] == ["database_not_rescued"]
-
-
-async def test_a_rescue_refused_by_the_disk_is_retried(
-    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await save_two(writer)
-    refused: list[Path] = []
-    link = os.link
-
-    def refuse_once(source: Path, target: Path) -> None:
-        if not refused:
-            refused.append(target)
-            raise PermissionError(13, "Permission denied")
-        link(source, target)
-
-    monkeypatch.setattr(os, "link", refuse_once)
-    unlink(path)
-    await writer.inspect_files()
-    await wait_until_sound(writer)
-    await writer.close()
-    assert refused == [path]
-    assert stored(path) == ACKNOWLEDGED
-
-
-async def test_a_wal_that_cannot_be_moved_aside_does_not_stop_the_writer(
-    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await save_two(writer)
-    replace_wal(path)
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "replace", refuse)
-        await writer.inspect_files()
-        await wait_for_fault(writer, "Cannot restore")
-    await wait_until_sound(writer)
-    await writer.close()
-    assert stored(path) == ACKNOWLEDGED
