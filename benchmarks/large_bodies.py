@@ -47,7 +47,7 @@ def _bodies() -> Iterator[tuple[str, bytes]]:
     asked = {"role": "user", "content": _QUESTION}
     words = "Some words, and [more] of them. " * 12
     turns = [{"role": role, "content": [{"type": "text", "text": words}]} for role in ("user", "assistant")]
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 20_000_000}}
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 12_000_000}}
     yield "600,000 messages", _body([{"role": "user", "content": "hi"}] * 600_000)
     yield "8,000 messages", _body([*turns * 4_000, asked])
     yield "1,000 messages", _body([*turns * 500, asked])

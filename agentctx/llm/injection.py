@@ -160,41 +160,36 @@ def _blocks_by_turn(
 
 
 class ModelCall(Protocol[B_co]):
-    """A call whose body is parsed where that blocks no other request. Call `read` before `inject`.
-
-    Both may raise anything; the call then goes out unchanged.
-    """
+    """A call and its body. Call `read` before `inject`. If one raises, the call goes out unchanged."""
 
     @property
     def body(self) -> B_co:
         """The original body."""
 
-    async def read(self) -> InjectionRequest: ...
+    @property
+    def is_large(self) -> bool:
+        """Whether reading it takes so long that it must be done in a thread."""
 
-    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> B_co:
+    def read(self) -> InjectionRequest: ...
+
+    def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> B_co:
         """Return the body with its blocks, or the same object if no block is added."""
 
 
 class ParsedCall:
     """A `ModelCall` on a body that is already parsed."""
 
+    is_large = False
+
     def __init__(self, dialect: Dialect, body: Body) -> None:
         self._dialect = dialect
         self._plan: InjectionPlan | None = None
         self.body = body
 
-    async def read(self) -> InjectionRequest:
-        return self.asked()
-
-    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
-        return self.with_blocks(position, given, new)
-
-    def asked(self) -> InjectionRequest:
-        """Synchronous version of `read`."""
+    def read(self) -> InjectionRequest:
         planned = self._plan = plan(self._dialect, self.body)
         return injection_request(self._dialect, self.body, planned)
 
-    def with_blocks(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
-        """Synchronous version of `inject`."""
+    def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
         planned = self._plan or plan(self._dialect, self.body)
         return inject(self._dialect, self.body, position=position, planned=planned, given=given, new=new)

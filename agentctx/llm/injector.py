@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from agentctx.errors import AgentctxError, DeadlineExceeded
+from agentctx.errors import AgentctxError, DeadlineExceeded, TooLarge
 from agentctx.llm.context_source import ContextQuestion, ContextSource, GivenContext
 from agentctx.llm.conversation import Conversation, ConversationMemory, conversation_key, reply_key
 from agentctx.llm.dialects.base import Dialect
@@ -24,6 +24,7 @@ from agentctx.wire.protocol import InjectionPosition
 DEADLINE_S = 0.3
 
 B = TypeVar("B")
+T = TypeVar("T")
 
 NEW = "new"
 """A block was retrieved for this call."""
@@ -36,6 +37,8 @@ NO_QUESTION = "no_question"
 NOTHING_RELEVANT = "nothing_relevant"
 NO_PLACE = "no_place"
 """The body has no place for a block, such as a system prompt in Gemini's cache."""
+TOO_LARGE = TooLarge.code
+"""The body is larger than is read."""
 REFUSED = "refused"
 """The vendor refused the call with its block, or such calls before, so it went without."""
 
@@ -149,7 +152,7 @@ class Injector:
     async def _with_context(self, call: ModelCall[B], scope: Scope) -> PreparedCall[B]:
         if scope.is_off:
             return PreparedCall(body=call.body, outcome=OFF)
-        request = await call.read()
+        request = await _run(call, call.read)
         if self._rests(request.model):
             return PreparedCall(body=call.body, outcome=REFUSED, model=request.model)
         key = conversation_key(request.conversation, scope)
@@ -166,7 +169,7 @@ class Injector:
             )
             context, failure = await self._retrieve(question)
         new = None if context is None else context.block
-        injected = await call.inject(self._position, given, new)
+        injected = await _run(call, call.inject, self._position, given, new)
         if key is not None and text is not None and request.turn is not None:
             self._conversations.remember(key, request.turn, new, context.ids if context else ())
         return PreparedCall(
@@ -199,6 +202,10 @@ class Injector:
             self._telemetry.injected(self._position, outcome)
         else:
             self._telemetry.not_injected(outcome)
+
+
+async def _run(call: ModelCall[Any], step: Callable[..., T], *args: Any) -> T:
+    return await asyncio.to_thread(step, *args) if call.is_large else step(*args)
 
 
 def _entries_of(new: GivenContext | None, given: Conversation) -> tuple[str, ...]:

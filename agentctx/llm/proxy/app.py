@@ -14,10 +14,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from agentctx.errors import AgentctxError, NotFound, RequestFailed, UpstreamFailed
 from agentctx.llm.dialects.base import Dialect
-from agentctx.llm.injector import REFUSED, Injector, PreparedCall
+from agentctx.llm.injector import REFUSED, TOO_LARGE, Injector, PreparedCall
 from agentctx.llm.proxy import runs
-from agentctx.llm.proxy.bodies import BodyProcesses
-from agentctx.llm.proxy.body import is_sealed
+from agentctx.llm.proxy.body import JsonBody, is_sealed
 from agentctx.llm.proxy.headers import INJECTION_HEADER, LEFT_OUT_HEADER, readable, returned
 from agentctx.llm.proxy.upstream import UpstreamRequest, Upstreams
 from agentctx.llm.proxy.vendors import VENDORS, Headers, Vendor
@@ -29,6 +28,7 @@ _log = structlog.get_logger("agentctx.proxy")
 
 PREFIX = "/proxy/"
 BAD_GATEWAY: Final = 502
+_LEFT_OUT: Final = {REFUSED: "refused before", TOO_LARGE: "too large"}
 
 
 class ReplyListener(Protocol):
@@ -93,7 +93,6 @@ class Proxy:
 
     Args:
         upstreams: the connections to the vendors.
-        bodies: reads the bodies of calls.
         injector_of: returns the injector for a peer; None disables injection.
         refusals: what vendors refused.
         keys: the operator's keys by vendor, for requests without one.
@@ -105,7 +104,6 @@ class Proxy:
     def __init__(
         self,
         upstreams: Upstreams,
-        bodies: BodyProcesses,
         injector_of: Callable[[Any, Callable[[str], bool]], Injector] | None,
         refusals: Refusals | None = None,
         *,
@@ -115,7 +113,6 @@ class Proxy:
         listen: ListenerFactory = lambda _: None,
     ) -> None:
         self._upstreams = upstreams
-        self._bodies = bodies
         self._injector_of = injector_of
         self._refusals = refusals or Refusals()
         self._keys = dict(keys or {})
@@ -168,8 +165,7 @@ class Proxy:
         injector = self._injector_of(
             peer, lambda model: self._refusals.rests(request.base_url, in_path or model)
         )
-        async with self._bodies.call(dialect, request.body) as body:
-            prepared = await injector.prepare_call(body, call.scope)
+        prepared = await injector.prepare_call(JsonBody(dialect, request.body), call.scope)
         outgoing = replace(request, body=prepared.body)
         return replace(call, request=outgoing, dialect=dialect, prepared=prepared)
 
@@ -282,10 +278,9 @@ def _own_headers(call: _Call) -> list[tuple[bytes, bytes]]:
     prepared = call.prepared
     if prepared is None:
         return []
-    rests = "refused before" if prepared.outcome == REFUSED else ""
     lines = {
         INJECTION_HEADER: prepared.context.injection_id if prepared.context else None,
-        LEFT_OUT_HEADER: f"refused {call.refusal}" if call.refusal else rests,
+        LEFT_OUT_HEADER: f"refused {call.refusal}" if call.refusal else _LEFT_OUT.get(prepared.outcome),
     }
     return [(name.lower().encode(), value.encode()) for name, value in lines.items() if value]
 

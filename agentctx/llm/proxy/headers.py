@@ -13,7 +13,8 @@ INJECTION_HEADER: Final = "X-Agentctx-Injection"
 """Reply header: the id of the receipt of what was injected into the request."""
 LEFT_OUT_HEADER: Final = "X-Agentctx-Left-Out"
 """Reply header: why the request went out without context. `refused 422`: the vendor refused it with context,
-with that status; `refused before`: it refused such calls before, so they go without for a day."""
+with that status; `refused before`: it refused such calls before, so they go without for a day; `too large`:
+the body has more than 16 MiB or 200,000 values."""
 
 _OURS: Final = b"x-agentctx-"
 _HOP_BY_HOP: Final = frozenset(

@@ -19,7 +19,6 @@ from agentctx.llm.conversation import ConversationMemory
 from agentctx.llm.injector import FailureLog, Injector
 from agentctx.llm.proxy.access import NamespaceAccess, TokenAccess
 from agentctx.llm.proxy.app import PREFIX, Proxy
-from agentctx.llm.proxy.bodies import BodyProcesses
 from agentctx.llm.proxy.capture import Capture, SaveMethod
 from agentctx.llm.proxy.runs import Runs
 from agentctx.llm.proxy.upstream import Upstreams
@@ -136,7 +135,6 @@ async def open_proxy(
         read_timeout_s=proxy.read_timeout_s,
         use_environment_proxies=proxy.use_environment_proxies,
     )
-    bodies = BodyProcesses(deadline_s=settings.injection.deadline_ms / 1_000)
     injectors = Injectors(context, settings, telemetry)
     on_erased(injectors.forget)
     access.on_grants_changed(injectors.forget_users)
@@ -147,7 +145,6 @@ async def open_proxy(
 
     app = Proxy(
         upstreams,
-        bodies,
         injectors.of if settings.embedding.rag.enabled else None,
         refusals,
         keys=_keys(proxy),
@@ -159,7 +156,6 @@ async def open_proxy(
         yield NamespaceAccess(app, require=require, default=DEFAULT_NAMESPACE)
     finally:
         await upstreams.aclose()
-        await bodies.aclose()
         await capture.aclose()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from agentctx.llm.injection import InjectionRequest
+from agentctx.llm.proxy.body import MAX_BYTES, JsonBody
 from agentctx_testing.fake_provider.faults import HttpFault
 from tests.llm.proxy.running_proxy import HEADING, MEMORY, QUESTION, RunningProxy, running_proxy
 
@@ -246,20 +249,35 @@ async def test_a_vendors_own_idempotency_keys_are_not_checked(proxy: RunningProx
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_input")
 
 
-async def test_a_large_body_gets_its_context_and_is_not_parsed_in_the_daemon(
+async def test_a_large_body_gets_its_context_and_is_read_in_a_thread(
     proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsed: list[bytes] = []
-    monkeypatch.setattr("agentctx.llm.proxy.body.parsed_body", parsed.append)
+    threads: list[str] = []
+
+    class NotedBody(JsonBody):
+        def read(self) -> InjectionRequest:
+            threads.append(threading.current_thread().name)
+            return super().read()
+
+    monkeypatch.setattr("agentctx.llm.proxy.app.JsonBody", NotedBody)
     turns = [{"role": role, "content": "x" * 40_000} for role in ("user", "assistant")] * 10
     async with proxy.over_socket() as http:
-        reply = await http.post(
-            OPENAI, headers=KEY, json={"model": "m", "messages": [*turns, *asked()["messages"]]}
-        )
-    assert reply.status_code == 200
-    assert HEADING in proxy.last.body.decode()
-    assert proxy.last_body["messages"][:20] == turns
-    assert parsed == []
+        for before in (turns, []):
+            body = {"model": "m", "messages": [*before, *asked()["messages"]]}
+            reply = await http.post(OPENAI, headers=KEY, json=body)
+            assert "x-agentctx-left-out" not in reply.headers
+            assert HEADING in proxy.last.body.decode()
+            assert proxy.last_body["messages"][: len(before)] == before
+    own = threading.current_thread().name
+    assert [name == own for name in threads] == [False, True]
+
+
+async def test_a_body_that_is_too_large_goes_out_unchanged_and_the_reply_says_so(proxy: RunningProxy) -> None:
+    body = json.dumps({**asked(), "metadata": "x" * MAX_BYTES}).encode()
+    async with proxy.over_socket() as http:
+        reply = await http.post(OPENAI, headers=KEY, content=body)
+    assert (reply.status_code, reply.headers["x-agentctx-left-out"]) == (200, "too large")
+    assert proxy.last.body == body
 
 
 async def test_a_conversation_longer_than_is_compared_gets_its_context(tmp_path: Path) -> None:

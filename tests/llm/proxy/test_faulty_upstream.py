@@ -15,7 +15,6 @@ import pytest_asyncio
 from structlog.testing import capture_logs
 
 from agentctx.llm.proxy.app import Proxy
-from agentctx.llm.proxy.bodies import BodyProcesses
 from agentctx.llm.proxy.upstream import Upstreams
 from agentctx.server.request_context import RequestContext
 from tests.server.running import Running, running
@@ -65,7 +64,7 @@ async def vendor() -> AsyncIterator[RawVendor]:
 async def proxied(vendor: RawVendor) -> AsyncIterator[Running]:
     urls = dict.fromkeys(("openai", "anthropic", "gemini", "ollama"), vendor.url)
     upstreams = Upstreams(urls, connect_timeout_s=5, read_timeout_s=5)
-    app = RequestContext(Proxy(upstreams, BodyProcesses(deadline_s=1), None))
+    app = RequestContext(Proxy(upstreams, None))
     async with running(asgi=app) as daemon:
         yield daemon
     await upstreams.aclose()
