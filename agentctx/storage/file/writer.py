@@ -15,7 +15,6 @@ import structlog
 
 from agentctx.errors import DatabaseMissing, StorageClosed, StorageFailed, StorageFull
 from agentctx.storage.file.checkpoint import WalState, readable_wal_state
-from agentctx.storage.file.checkpointer import Checkpointer
 from agentctx.storage.file.commit import (
     FailedWrite,
     Outcome,
@@ -62,7 +61,6 @@ class Writer:
         self._stopped = asyncio.Event()
         self._telemetry = telemetry
         self._groups = WriteGroups()
-        self._checkpoints = Checkpointer(connection)
         self._wake = asyncio.Event()
         self._closed = False
         self._ending: asyncio.Future[None] | None = None
@@ -114,7 +112,7 @@ class Writer:
         """
         self._require_accepting()
         try:
-            return await self._checkpoints.empty_wal(patience_ms=patience_ms)
+            return await self._connection.empty_wal(patience_ms=patience_ms)
         except StorageFailed as error:
             self._inspect_errors(error)
             raise
@@ -187,13 +185,9 @@ class Writer:
 
         Each commit checks too; this is for times without writes.
         """
-        if self._accepts_writes():
-            async with self._in_use:
-                if self._accepts_writes():
-                    self._note_loss(await asyncio.to_thread(self._connection.loss))
-
-    def _accepts_writes(self) -> bool:
-        return self.fault is None and not self._closed
+        async with self._in_use:
+            if self.fault is None and not self._closed:
+                self._note_loss(await asyncio.to_thread(self._connection.loss))
 
     def _note_loss(self, fault: StorageFailed | None) -> None:
         if fault is None or self.fault is not None:
@@ -323,9 +317,9 @@ class Writer:
     def _commit_unless_failed(
         self, connection: Connection, functions: Sequence[WriteFunction[Any]]
     ) -> tuple[list[Outcome], int]:
-        if self._checkpoints.fault is not None:
+        if self._connection.checkpoint_fault is not None:
             # This group was already on its way when the checkpoint failed.
-            return [FailedWrite(error_for_caller(self._checkpoints.fault))] * len(functions), 0
+            return [FailedWrite(error_for_caller(self._connection.checkpoint_fault))] * len(functions), 0
         if (loss := self._connection.loss()) is not None:
             self._loss = loss
             return [FailedWrite(_refusal(loss)) for _ in functions], 0
@@ -333,7 +327,7 @@ class Writer:
 
     async def _checkpoint_if_due(self, wal: WalState | None) -> None:
         try:
-            await self._checkpoints.move_if_due(wal)
+            await self._connection.checkpoint_if_due(wal)
         except StorageFull:
             # It is retried after as many pages again.
             _log_event(log.warning, "checkpoint_put_off", reason="no space left for the database")
@@ -383,7 +377,7 @@ class Writer:
                 if lost is not None:
                     _log_event(log.error, "database_rescued", problem=lost.message, hint=lost.hint)
                     return
-                self._checkpoints.fault = self._loss = None
+                self._loss = None
                 self._is_sound.set()
                 _log_event(log.info, "database_recovered", attempts=attempts + 1)
                 return

@@ -1,4 +1,4 @@
-"""The writing connection and its files: reopened after a disk failure, rescued when the files are gone."""
+"""The writing connection: checkpoints, reopening after a disk failure, a copy when its files are gone."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
 from agentctx.errors import DatabaseMissing, StorageFailed
+from agentctx.storage.file.checkpoint import MAX_FRAMES, CheckpointSchedule, Mode, WalState, checkpoint
+from agentctx.storage.file.commit import is_disk_fault
 from agentctx.storage.file.connection_thread import ConnectionThread, finish
 from agentctx.storage.file.copy import copy_file, copy_pages, file_digest, keep_copy
+from agentctx.storage.file.driver import Connection, Error
 from agentctx.storage.file.open_files import OpenFiles
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.recovery import Recovery, close_keeping_wal
@@ -21,6 +24,11 @@ from agentctx.storage.offline import RESCUED, restore_command
 from agentctx.times import compact_time, wall_clock
 
 T = TypeVar("T")
+
+RESTART_PATIENCE_MS: Final = 100
+"""Reads that answer questions end within this time; for longer ones, the checkpoint is postponed."""
+LAST_PATIENCE_MS: Final = 3_000
+"""Once long reads have been ended, the remaining ones finish within this time."""
 
 log = structlog.get_logger("agentctx.sqlite")
 
@@ -35,6 +43,9 @@ class WritingConnection:
         """The other connections of this process, all of which must be closed to reread the disk."""
         self.is_open = True
         """False while it is closed on purpose, with everything in the database file."""
+        self.checkpoint_fault: Error | None = None
+        """The disk's error at the last checkpoint, until the disk is well."""
+        self._schedule = CheckpointSchedule()
         self._files = OpenFiles(path)
         self._rescued: Path | None = None
         """The copy of a database whose files are gone, complete and verified."""
@@ -47,6 +58,40 @@ class WritingConnection:
     def loss(self) -> StorageFailed | None:
         """Return what has happened to the files; None while they are in place. Blocks for microseconds."""
         return self._files.loss()
+
+    async def empty_wal(self, *, patience_ms: int) -> bool:
+        """Empty the WAL; return False if a reader blocked it for longer than `patience_ms`.
+
+        Raises:
+            StorageFailed.
+        """
+        return await self.thread.run(partial(self._checkpoint, mode="TRUNCATE", patience_ms=patience_ms))
+
+    async def checkpoint_if_due(self, wal: WalState | None) -> None:
+        """Checkpoint after a commit if enough pages were added. Saves wait only if the WAL is too long.
+
+        `wal` is None if SQLite could not read its state; the checkpoint will then report the fault itself.
+
+        Raises:
+            StorageFull: committed pages stay in the WAL.
+            StorageFailed.
+        """
+        mode = self._schedule.due(wal) if wal else "PASSIVE"
+        if mode is None:
+            return
+        insists = wal is not None and wal.frames >= MAX_FRAMES
+        if insists and self.others:
+            await self.others.interrupt_long()
+        patience_ms = LAST_PATIENCE_MS if insists else RESTART_PATIENCE_MS
+        await self.thread.run(partial(self._checkpoint, mode=mode, patience_ms=patience_ms))
+
+    def _checkpoint(self, connection: Connection, *, mode: Mode, patience_ms: int) -> bool:
+        try:
+            return checkpoint(connection, mode, patience_ms=patience_ms)
+        except Error as error:
+            if is_disk_fault(error):
+                self.checkpoint_fault = error
+            raise
 
     async def close_for(self, work: Callable[[Path], T]) -> T:
         """Close the connection and run `work` in a thread, even if cancelled; call `reopen` afterwards."""
@@ -84,6 +129,7 @@ class WritingConnection:
         else:
             await self.reopen()
         self._files.forget_side_files()
+        self.checkpoint_fault = None
         return None
 
     async def _rescue(self, fault: StorageFailed) -> DatabaseMissing:

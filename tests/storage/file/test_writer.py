@@ -527,7 +527,7 @@ async def test_a_long_read_is_interrupted_before_the_wal_grows_too_long(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agentctx.storage.file.readers.READ_TIMEOUT_S", 0.0)
-    monkeypatch.setattr("agentctx.storage.file.checkpointer.MAX_FRAMES", 2 * DUE_FRAMES)
+    monkeypatch.setattr("agentctx.storage.file.writing_connection.MAX_FRAMES", 2 * DUE_FRAMES)
     readers = await Readers.open(path, 2)
     writer.recover_with(readers)
     reads = threading.Event()
