@@ -61,6 +61,12 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_SQL, f"{_PG}driver.py", "'; '.join(settings)"): "constants of the callers",
     (_SQL, f"{_PG}audit/injections.py", "f'{_SELECT} {condition}'"): "constants of the callers",
     (_SQL, f"{_PG}entries/copying.py", "_VECTORS.format(space=space)"): _SPACE,
+    (_SQL, f"{_PG}entries/copying.py", "_ADD_VECTORS.format(space=space)"): _SPACE,
+    (
+        _SQL,
+        f"{_PG}entries/copying.py",
+        "f'{head} VALUES ({placeholders}) {table.on_conflict}'",
+    ): "constants of the callers",
     (
         _SQL,
         f"{_PG}entries/lookup.py",
@@ -163,8 +169,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "is_one_file",
     ): "never the daemon's own database",
     (_OPENED, f"{_DB}backup/salvage.py", "_keep"): "the damaged database, while no connection is open",
-    (_OPENED, "agentctx/storage/backups.py", "read_record"): "the record beside a backup",
-    (_OPENED, "agentctx/storage/backups.py", "_write"): "the record beside a backup",
     (_OPENED, "agentctx/daemon/host/lock.py", "_open"): "lock files",
     (_OPENED, "agentctx/daemon/file_watcher.py", "note_served"): "the note that there was a database",
     (_OPENED, "agentctx/daemon/start_record.py", "_write_private"): "the record of the last start",

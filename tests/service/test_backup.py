@@ -20,7 +20,7 @@ from agentctx.storage.file.writer import Writer
 from agentctx.storage.sqlite.backup.backup_file import read_backup
 from agentctx.wire import BackupRequest, RevokeRequest
 from tests.live_files import contents
-from tests.running_core import ME, running_core, save
+from tests.running_core import ME, running_core, save, sqlite_of
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -336,7 +336,7 @@ class TestReplaceOlder:
 
         async with running_core(tmp_path, None) as core:
             made = await core.backups.backup(BackupRequest(), ME)
-            monkeypatch.setattr(core.storage.backups, "write", fail)
+            monkeypatch.setattr(sqlite_of(core).file, "back_up", fail)
             with pytest.raises(StorageFailed):
                 await core.forgetting.rewrite(ME)
             assert [str(each.path) for each in await core.backups.kept()] == [made.file]
