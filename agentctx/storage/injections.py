@@ -9,8 +9,10 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from agentctx.storage.steps import Execute, ExecuteMany, Follower, Rows, Steps
 from agentctx.wire import Fate, InjectionPosition
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -69,7 +71,16 @@ RECEIPT_COLUMNS: Final = tuple(column.name for column in fields(Receipt))
 """The columns of the table of receipts, in both engines."""
 AMENDED: Final = """SET candidates = excluded.candidates, fates = excluded.fates, tokens = excluded.tokens,
     block_hash = excluded.block_hash WHERE CAST(excluded.fates AS text) LIKE '%"refused"%'"""
-"""What a receipt from `as_refused` changes in its stored row, in the SQL of both engines."""
+"""What a receipt from `as_refused` changes in its stored row."""
+_COLUMNS: Final = ", ".join(RECEIPT_COLUMNS)
+_INSERT: Final = f"""INSERT INTO injections ({_COLUMNS}) VALUES ({", ".join("?" * len(RECEIPT_COLUMNS))})
+    ON CONFLICT (id) DO UPDATE {AMENDED}"""  # noqa: S608 - constants
+_OF_CONVERSATION: Final = """WHERE conversation = ? AND principal IS NOT DISTINCT FROM ?
+    ORDER BY id DESC LIMIT ?"""
+_SCOPES: Final = "SELECT id, namespaces, principal FROM injections WHERE id < ? ORDER BY id DESC LIMIT 500"
+_AFTER_ALL: Final = "z" * (_TIME_DIGITS + _RANDOM_DIGITS + 1)
+_SWEEP: Final = """DELETE FROM injections WHERE created < ?
+    OR id <= (SELECT id FROM injections WHERE created >= ? ORDER BY id DESC LIMIT 1 OFFSET ?)"""
 _JSON: Final = ("namespaces", "candidates", "fates")
 Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
 """Returns whether receipts of these namespaces and principal may be shown. Called in another thread."""
@@ -94,25 +105,53 @@ def everything(namespaces: Sequence[str], principal: int | None) -> bool:  # noq
     return True
 
 
-class InjectionStorage(Protocol):
-    """Storage of receipts."""
+class InjectionStorage:
+    """Storage of receipts, on either engine."""
+
+    def __init__(self, connections: Follower) -> None:
+        self.db = connections
 
     async def add(self, receipts: Sequence[Receipt]) -> None:
         """Store receipts, skipping existing ids, except to amend one by `as_refused`."""
+        rows = [receipt_row(receipt) for receipt in receipts]
+        await self.db.change(lambda: iter(ExecuteMany(_INSERT, rows)))
 
-    async def find(self, injection_id: str) -> Receipt | None: ...
+    async def find(self, injection_id: str) -> Receipt | None:
+        found = await self.db.look(partial(_receipts, "WHERE id = ?", (injection_id,)))
+        return found[0] if found else None
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """Return the newest visible receipts, newest first."""
+        return await self.db.look(partial(_last, limit, visible))
 
     async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
         """Return the receipts of a user's conversation, newest first, up to its last restart."""
+        values = (conversation, principal, MAX_PER_CONVERSATION)
+        return since_restart(await self.db.look(partial(_receipts, _OF_CONVERSATION, values)))
 
     async def sweep(self, *, before: int, keep: int) -> int:
         """Remove receipts older than `before`, and all but the newest `keep`; return how many."""
+        return await self.db.change(lambda: iter(Execute(_SWEEP, (before, before, keep))))
 
     async def expired(self, entry_id: str) -> bool:
         """Return whether an entry exists but has expired."""
+        sql = "SELECT 1 FROM entries WHERE id = ? AND live AND expires <= ?"
+        now = self.db.clock()
+        return bool(await self.db.look(lambda: iter(Rows(sql, (entry_id, now)))))
+
+
+def _receipts(condition: str, values: tuple[Any, ...]) -> Steps[list[Receipt]]:
+    rows = yield from Rows(f"SELECT {_COLUMNS} FROM injections {condition}", values)  # noqa: S608 - constants
+    return [receipt for row in rows if (receipt := receipt_of(row)) is not None]
+
+
+def _last(limit: int, visible: Visible) -> Steps[list[Receipt]]:
+    ids: list[str] = []
+    rows: Sequence[Sequence[Any]] = [(_AFTER_ALL,)]
+    while rows and len(ids) < limit:
+        rows = yield from Rows(_SCOPES, (rows[-1][0],))
+        ids += [row[0] for row in rows if visible(receipt_namespaces(row[1]), row[2])]
+    return (yield from _receipts("WHERE id IN ?ids ORDER BY id DESC", (ids[:limit],)))
 
 
 def as_refused(receipt: Receipt) -> Receipt:

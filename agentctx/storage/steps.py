@@ -73,7 +73,7 @@ class LockEntries(Statement[None]):
 
 
 class ErasureNotes(Protocol):
-    """Receives what answers must no longer show, so that no copy in memory does."""
+    """Takes note of entries that answers must no longer show, so that no copy in memory does."""
 
     def note_quarantined(self, entry_ids: Sequence[str], /) -> None: ...
     def note_deletion(self, entry_ids: Sequence[str] = (), /) -> None: ...

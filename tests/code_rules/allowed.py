@@ -59,7 +59,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "f'DROP TABLE IF EXISTS vec_{space_id:d}'",
     ): "a number",
     (_SQL, f"{_PG}driver.py", "'; '.join(settings)"): "constants of the callers",
-    (_SQL, f"{_PG}audit/injections.py", "f'{_SELECT} {condition}'"): "constants of the callers",
     (_SQL, f"{_PG}entries/copying.py", "_VECTORS.format(space=space)"): _SPACE,
     (_SQL, f"{_PG}entries/copying.py", "_ADD_VECTORS.format(space=space)"): _SPACE,
     (

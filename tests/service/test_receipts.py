@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +12,7 @@ from agentctx.service.rag.question import Answer
 from agentctx.service.rag.relevance import Gate
 from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
 from agentctx.service.write_behind import BATCH
-from agentctx.storage.injections import Receipt, Visible, everything
+from agentctx.storage.injections import InjectionStorage, Receipt, Visible, everything
 from agentctx_testing.drafts import ManualClock
 
 
@@ -55,7 +55,9 @@ class MemoryTable:
 
 
 def log_of(table: MemoryTable, **changes: Any) -> ReceiptLog:
-    return ReceiptLog(table, **{"days": 7, "max_rows": 100, "clock": ManualClock(), **changes})
+    return ReceiptLog(
+        cast("InjectionStorage", table), **{"days": 7, "max_rows": 100, "clock": ManualClock(), **changes}
+    )
 
 
 def receipt(injection_id: str, context: Answer | None = None, **changes: Any) -> Receipt:

@@ -19,11 +19,11 @@ from agentctx.storage.file.connection_thread import ConnectionThread
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.writer import Writer
+from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
-from agentctx.storage.sqlite.audit.injections import SqliteInjections
 from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
@@ -104,7 +104,7 @@ class SqliteStorage(Storage):
         self.spaces = SqliteSpaces(connections)
         self.trust = TrustStorage(follower)
         self.upkeep = SqliteUpkeep(connections)
-        self.injections = SqliteInjections(connections)
+        self.injections = InjectionStorage(follower)
         self.scrub = SqliteScrub(connections)
         self.slots = SqliteSlots(connections)
         self.proofs = SqliteProofs(connections)

@@ -12,6 +12,7 @@ from agentctx.config.schema import displayed_url
 from agentctx.errors import StorageFailed
 from agentctx.storage.base import Chore, ServerSchema, Storage
 from agentctx.storage.copy_storage import CopyStorage
+from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.trust_storage import TrustStorage
@@ -20,7 +21,6 @@ from agentctx.times import Clock, wall_clock
 from agentctx.wire.wording import counted
 from agentctx_postgresql import installation, migrate
 from agentctx_postgresql.audit.chains import PostgresqlAudit
-from agentctx_postgresql.audit.injections import PostgresqlInjections
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, reads
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.entries.entry_storage import PostgresqlEntries
@@ -95,7 +95,7 @@ class PostgresqlStorage(Storage):
         self.scrub = PostgresqlScrub(connections)
         self.proofs = PostgresqlProofs(connections)
         self.copying = CopyStorage(follower)
-        self.injections = PostgresqlInjections(connections)
+        self.injections = InjectionStorage(follower)
         self.chores = (Chore("indexes", partial(nearest_index.build_one, connections)),)
         self.file = None
 

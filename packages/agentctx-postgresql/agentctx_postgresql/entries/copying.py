@@ -148,11 +148,12 @@ async def _write_rows(conn: Connection, wanted: WriteRows) -> None:
     table = wanted.table
     placeholders = ", ".join(f"${number}" for number in range(1, len(table.columns) + 1))
     head = f"INSERT INTO {table.name} ({', '.join(table.columns)}) OVERRIDING SYSTEM VALUE"
+    insert = f"{head} VALUES ({placeholders}) {table.on_conflict}"
     flags = [table.columns.index(name) for name in table.flags]
     values = [
         [bool(value) if number in flags else value for number, value in enumerate(row)] for row in wanted.rows
     ]
-    await conn.executemany(f"{head} VALUES ({placeholders}) {table.on_conflict}", values)
+    await conn.executemany(insert, values)
     if table.name == "revocations":
         await conn.execute(_SERIAL)
 
