@@ -19,7 +19,7 @@ _MACHINE: Final = {
 _INNER: Final = {
     "database": "database.opens database.schema database.integrity database.words database.vectors "
     "database.invariant database.scrub database.bookkeeping database.audit database.wal "
-    "database.durability",
+    "database.forgotten database.durability",
     "running": "running.memory running.loop running.writes running.captures running.context running.network",
     "backup": "backup.age",
     "queue": "queue.backlog queue.buried queue.leases",

@@ -242,6 +242,13 @@ def judge_wal(octets: int) -> Finding:
     )
 
 
+@check(Inner, "database.forgotten")
+async def check_forgotten(inner: Inner) -> Finding:
+    if problem := inner.storage.upkeep.rewrite_problem:
+        return warned(problem, hint="Free disk space, and run `agentctx forget --rewrite`.")
+    return passed("what is forgotten leaves the file within a day")
+
+
 @check(Inner, "database.durability")
 async def check_durability(inner: Inner) -> Finding:
     return judge_durability((await inner.storage.stats()).warnings)

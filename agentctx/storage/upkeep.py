@@ -110,9 +110,9 @@ class UpkeepStorage(Protocol):
         """
 
     async def tidy(self) -> bool:
-        """Purge deleted data from the files if anything was deleted since the last call.
+        """Purge deleted rows from the files if anything was deleted since the last call.
 
-        Returns False if readers prevented it: some deleted data can then still be read from the disk.
+        Returns False if readers prevented it: deleted rows can then still be read from the disk.
         """
 
     async def wait_for_work(self) -> None:
@@ -122,10 +122,14 @@ class UpkeepStorage(Protocol):
     def remains(self) -> Sequence[str]:
         """Where deleted data may be even after `tidy`, one place each; backups have their own report."""
 
+    @property
+    def rewrite_problem(self) -> str | None:
+        """Why remains of deleted data could not be removed from the files at the last attempt, if so."""
+
     async def rewrite(self) -> Sequence[str]:
         """Remove deleted data from the files now, from unused space too; return where it may still be.
 
-        On a server this rewrites whole tables; reads and writes of a table wait meanwhile.
+        Saves wait meanwhile; on a server, reads too.
 
         Raises:
             DeadlineExceeded: another transaction was in the way for `REWRITE_WAIT_S`.

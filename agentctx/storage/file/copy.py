@@ -17,8 +17,14 @@ from typing import Final, TypeAlias
 
 from agentctx.errors import AgentctxError, StorageClosed, StorageFailed, StorageFull
 from agentctx.storage.file.connection_thread import finish as finish_work
-from agentctx.storage.file.driver import Connection, Error, open_connection, open_copy_target, translated
-from agentctx.storage.file.wipe import wipe_gaps
+from agentctx.storage.file.driver import (
+    Connection,
+    Error,
+    create_private,
+    open_connection,
+    open_copy_target,
+    translated,
+)
 
 PAGES_PER_STEP: Final = 2_000
 """A copy can be stopped between two steps."""
@@ -66,7 +72,7 @@ class CopyPace:
             self._resumed = time.thread_time()
 
 
-Finish: TypeAlias = Callable[[Connection, CopyPace], None]
+Finish: TypeAlias = Callable[[Connection], None]
 """Changes a copy that is not in use yet."""
 
 
@@ -85,9 +91,9 @@ def copy_pages(
 
     The thread of a `source` that is the only connection that writes may keep using it: SQLite adds its
     commits to the copy (https://sqlite.org/backup.html), which shows the database at the end of the copying;
-    no snapshot is open, so the WAL need not keep later commits. `finish` may then change the copy, in one
-    transaction that overwrites what it deletes. The copy is a plain SQLite file without a WAL. If it fails,
-    the file is removed; after a kill it stays until the next copy.
+    no snapshot is open, so the WAL need not keep later commits. With `finish`, the copy is then changed in
+    one transaction and copied once more, without unused space. It is a plain SQLite file without a WAL. If
+    anything fails, the file is removed; after a kill it stays until the next copy.
 
     Raises:
         StorageFull: there is no space for the copy.
@@ -95,27 +101,53 @@ def copy_pages(
         StorageClosed: `pace` was stopped.
     """
     pace = pace or CopyPace()
-    with _replacement_file(target) as partial, closing(open_copy_target(partial)) as copy:
-        source.backup(copy, pages=PAGES_BETWEEN_COMMITS, progress=lambda *_: pace.step(), sleep=COMMIT_S)
-        # A copy takes over the source's mode; a WAL beside a backup would only be in the way.
-        copy.execute("PRAGMA journal_mode=DELETE")
+    with _replacement_file(target) as partial:
+        with closing(open_copy_target(partial)) as copy:
+            source.backup(copy, pages=PAGES_BETWEEN_COMMITS, progress=lambda *_: pace.step(), sleep=COMMIT_S)
+            # A copy takes over the source's mode; a WAL beside a backup would only be in the way.
+            copy.execute("PRAGMA journal_mode=DELETE")
+            if finish is not None:
+                copy.execute("BEGIN")
+                finish(copy)
+                copy.execute("COMMIT")
+                copy_without_gaps(copy, _compact_of(partial), pace)
         if finish is not None:
-            _finish(copy, pace, finish)
+            _compact_of(partial).replace(partial)
+
+
+def copy_without_gaps(source: Connection, target: Path, pace: CopyPace) -> None:
+    """Copy the rows of a database into a new file (mode 0600), which has no unused space. Blocks.
+
+    A snapshot is open meanwhile. The copy is a plain SQLite file without a WAL.
+
+    Raises:
+        Error: SQLite failed. What was written of the file stays.
+        StorageFailed: the file cannot be created.
+        StorageClosed: `pace` was stopped.
+    """
+    create_private(target)
+    source.set_progress_handler(lambda: pace.is_stopped, _STEPS_PER_LOOK)
+    try:
+        source.execute("VACUUM INTO ?", (str(target),))
+    except Error as error:
+        if pace.is_stopped:
+            raise StorageClosed("The copy was stopped.") from error
+        raise
+    finally:
+        source.set_progress_handler(None, 0)
 
 
 def keep_copy(target: Path, *, pace: CopyPace | None = None) -> VerifiedCopy:
     """Verify `TARGET.partial` and move it to `target` atomically. Blocks.
 
-    Rows deleted from the source before the copying ended leave no trace in it. The disk must return every
-    byte that was written to it, and SQLite's check of all pages must pass. If anything fails, the file is
-    removed and `target` is unchanged.
+    The disk must return every byte that was written to it, and SQLite's check of all pages must pass. If
+    anything fails, the file is removed and `target` is unchanged.
 
     Raises:
         StorageFull, StorageFailed, StorageClosed: as `copy_pages`, or the copy is damaged.
     """
     pace = pace or CopyPace()
     with _replacement_file(target, is_new=False) as partial:
-        _wipe(partial, pace)
         digest = _digest_on_disk(partial, pace)
         check_pages(partial, pace=pace)
         return _put_in_place(partial, target, digest)
@@ -139,18 +171,23 @@ def copy_file(source: Path, target: Path, *, digest: str) -> VerifiedCopy:
 
 def discard_copy(target: Path) -> None:
     """Remove the file written by `copy_pages`, if it exists. Blocks."""
-    with contextlib.suppress(OSError):  # a later backup removes it, like after a kill
-        _remove(_partial_of(target))
+    with contextlib.suppress(OSError):  # a later copy removes it, like after a kill
+        _remove(partial_of(target))
 
 
-def _partial_of(target: Path) -> Path:
+def partial_of(target: Path) -> Path:
+    """Return the path of the copy that is not verified yet."""
     return target.with_name(f"{target.name}.partial")
+
+
+def _compact_of(partial: Path) -> Path:
+    return partial.with_name(f"{partial.name}.compact")
 
 
 @contextlib.contextmanager
 def _replacement_file(target: Path, *, is_new: bool = True) -> Iterator[Path]:
     """Yield the file that replaces the target once it is verified; remove it if anything fails."""
-    partial = _partial_of(target)
+    partial = partial_of(target)
     try:
         if is_new:
             _remove(partial)
@@ -171,23 +208,6 @@ def _put_in_place(partial: Path, target: Path, digest: str) -> VerifiedCopy:
     partial.replace(target)
     sync_folder(target.parent)
     return VerifiedCopy(size, digest)
-
-
-def _finish(target: Connection, pace: CopyPace, finish: Finish) -> None:
-    """Apply `finish` without a journal on disk, which would contain what is deleted."""
-    target.execute("PRAGMA secure_delete=ON")
-    target.execute("PRAGMA journal_mode=MEMORY")
-    target.execute("BEGIN")
-    finish(target, pace)
-    target.execute("COMMIT")
-
-
-def _wipe(partial: Path, pace: CopyPace) -> None:
-    partial.stat()  # raises the right error if the file is missing
-    page: int | None = 1
-    while page is not None:
-        page = wipe_gaps(partial, first=page, pages=PAGES_PER_STEP).next_page
-        pace.step()
 
 
 def file_digest(path: Path, *, pace: CopyPace | None = None) -> str:
@@ -244,8 +264,10 @@ def check_pages(path: Path, *, pace: CopyPace | None = None) -> None:
 
 
 def _remove(partial: Path) -> None:
-    for path in (partial, partial.with_name(f"{partial.name}-journal")):
+    compact = _compact_of(partial)
+    for path in (partial, compact):
         path.unlink(missing_ok=True)
+        path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:
@@ -278,27 +300,17 @@ def _disk_error(error: OSError, target: Path) -> AgentctxError:
 
 
 class RunningCopy:
-    """One copy, made by a function that runs outside of the connection's own thread.
-
-    `stop` ends the function. With `gives_way` the copy is ended if the connection has to be closed.
-    """
+    """One copy, made by a function that runs outside of the connection's own thread. `stop` ends it."""
 
     def __init__(
-        self,
-        copy: Callable[[Connection], None],
-        connection: Connection,
-        stop: threading.Event,
-        *,
-        gives_way: bool,
+        self, copy: Callable[[Connection], None], connection: Connection, stop: threading.Event
     ) -> None:
         self._work = asyncio.ensure_future(asyncio.to_thread(copy, connection))
         self._stop = stop
-        self._gives_way = gives_way
         self._reopens = False
-        self._gave_way = False
 
-    async def result(self) -> bool:
-        """Wait for the copy; return False if it gave way.
+    async def result(self) -> None:
+        """Wait for the copy.
 
         Raises:
             StorageFailed: the copy was ended because the connection had to be closed.
@@ -312,9 +324,7 @@ class RunningCopy:
             raise
         error = self._work.exception()
         if error is None:
-            return True
-        if self._gave_way:
-            return False
+            return
         if not self._reopens:
             raise error
         raise StorageFailed(
@@ -327,10 +337,3 @@ class RunningCopy:
         self._reopens = reopens
         self._stop.set()
         await finish_work(asyncio.ensure_future(asyncio.wait([self._work])))
-
-    async def give_way(self) -> None:
-        """End the copy. Raises `StorageFailed` if the copy does not give way."""
-        if not self._gives_way:
-            raise StorageFailed("The database is being copied and cannot be closed.")
-        self._gave_way = True
-        await self.end()

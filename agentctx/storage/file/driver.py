@@ -177,7 +177,7 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
     choose(_candidates(_modules))
     path = Path(path).absolute()
     if not readonly:
-        _create_private(path)
+        create_private(path)
     try:
         connection = _connect(path, mode="ro" if readonly else "rw")
         try:
@@ -214,7 +214,7 @@ def open_copy_target(path: Path) -> Connection:
     path = path.absolute()
     if path.exists():
         raise StorageFailed(f"{path} already exists.", hint="Remove it, or choose another file.")
-    _create_private(path)
+    create_private(path)
     try:
         connection = _connect(path, mode="rw")
         connection.execute("PRAGMA synchronous=OFF")
@@ -223,7 +223,7 @@ def open_copy_target(path: Path) -> Connection:
     return connection
 
 
-def _create_private(path: Path) -> None:
+def create_private(path: Path) -> None:
     """Create an empty file that only its owner may read. Never opens an existing one.
 
     Closing a second descriptor of a live database drops its POSIX locks.

@@ -133,6 +133,12 @@ def count_vectors(connection: Connection, table: str) -> int:
     return int(count)
 
 
+def count_blocks(connection: Connection, table: str) -> int:
+    """Return the number of blocks; a block stays until its last vector is deleted."""
+    (count,) = connection.execute(_COUNT.format(table=quoted(f"{table}_chunks"))).fetchone()
+    return int(count)
+
+
 def quoted(table: str) -> str:
     """Return the name as a quoted SQL identifier, since identifiers cannot be bound.
 

@@ -126,14 +126,24 @@ class Writer:
         self._require_accepting()
         await self._connection.thread.run(lambda connection: connection.execute("SELECT 1").fetchone())
 
-    async def copy(
-        self, copy: Callable[[Connection], None], stop: threading.Event, *, gives_way: bool = False
-    ) -> bool:
+    async def run_alone(self, work: Callable[[Connection], T]) -> T:
+        """Run a function that is not a part of a transaction in the connection's thread; writes wait.
+
+        Raises:
+            StorageFailed, StorageClosed: as `run`.
+        """
+        self._require_accepting()
+        try:
+            return await self._connection.thread.run(work)
+        except StorageFailed as error:
+            self._inspect_errors(error)
+            raise
+
+    async def copy(self, copy: Callable[[Connection], None], stop: threading.Event) -> None:
         """Run a function outside of the connection's thread that copies the database through the connection.
 
         Writes continue, and their commits are in the copy (`copy.copy_pages`). `stop` is set if the caller is
-        cancelled or the connection has to be closed; the function must then end. With `gives_way`,
-        `while_closed` ends the copy too, and this returns False; without it, `while_closed` is refused.
+        cancelled or the connection has to be closed; the function must then end. `while_closed` is refused.
 
         Raises:
             StorageFailed: the disk has failed, or another copy is being made.
@@ -148,9 +158,9 @@ class Writer:
             if self._copy is not None:
                 raise StorageFailed("The database is already being copied.")
             connection = self._connection.thread.connection
-            self._copy = RunningCopy(copy, connection, stop, gives_way=gives_way)
+            self._copy = RunningCopy(copy, connection, stop)
         try:
-            return await self._copy.result()
+            await self._copy.result()
         finally:
             self._copy = None
 
@@ -160,8 +170,8 @@ class Writer:
         Everything committed is then in the database file, and there is no WAL.
 
         Raises:
-            StorageFailed: another connection reads for longer than `patience_ms`, a copy is made that does
-                not give way, or SQLite or `work` failed.
+            StorageFailed: another connection reads for longer than `patience_ms`, a copy is made, or SQLite
+                or `work` failed.
         """
         self._require_accepting()
         others = (
@@ -173,7 +183,7 @@ class Writer:
             if self._closed:
                 raise StorageClosed("The database is closed for writing.")
             if self._copy is not None:
-                await self._copy.give_way()
+                raise StorageFailed("The database is being copied and cannot be closed.")
             async with others:
                 if not await self.checkpoint(patience_ms=patience_ms):
                     raise StorageFailed("The database is being read by another program.")

@@ -16,6 +16,7 @@ from agentctx.storage.base import Chore, Storage
 from agentctx.storage.copy_storage import CopyStorage
 from agentctx.storage.file import driver, migrate
 from agentctx.storage.file.connection_thread import ConnectionThread
+from agentctx.storage.file.copy import discard_copy
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.writer import Writer
@@ -39,7 +40,6 @@ from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
 from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
 from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.sqlite.vectors.slots import SqliteSlots
 from agentctx.storage.sqlite.vectors.space_storage import SqliteSpaces
 from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB
 from agentctx.storage.trust_storage import TrustStorage
@@ -106,11 +106,10 @@ class SqliteStorage(Storage):
         self.upkeep = SqliteUpkeep(connections)
         self.injections = InjectionStorage(follower)
         self.scrub = SqliteScrub(connections)
-        self.slots = SqliteSlots(connections)
         self.proofs = SqliteProofs(connections)
         self.usage = SqliteUsage(connections)
         self.copying = CopyStorage(follower)
-        self.chores = (Chore("packing", self.slots.step),)
+        self.chores = (Chore("rewriting", self.upkeep.rewriter.step),)
         self.file = SqliteFile(connections)
 
     @property
@@ -140,6 +139,7 @@ class SqliteStorage(Storage):
             StorageFailed: the file is not a database, or an applied migration was changed.
         """
         await asyncio.to_thread(salvage.discard_partial_repairs, path)
+        await asyncio.to_thread(discard_copy, path)
         async with _without_checkpoint(path):
             schema = await asyncio.to_thread(migrate.migrate_database, path, clock=clock)
             if schema.backup:

@@ -486,6 +486,70 @@ class TestWhileClosed:
             await writer.while_closed(work, patience_ms=250)
 
 
+async def test_reads_and_writes_wait_while_the_database_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "test.db"
+    writer = await Writer.open(path)
+    readers = None
+    try:
+        await writer.run(_executes("CREATE TABLE t (x)"))
+        readers = await Readers.open(path, 2)
+        writer.recover_with(readers)
+
+        def has_wal(closed: Path) -> bool:
+            return closed.with_name("test.db-wal").exists()
+
+        assert not await writer.while_closed(has_wal, patience_ms=250)
+        await writer.run(_executes("INSERT INTO t VALUES ('a')"))
+        assert await readers.run(lambda conn: conn.execute("SELECT x FROM t").fetchall()) == [("a",)]
+        with pytest.raises(ZeroDivisionError):
+            await writer.while_closed(lambda _: 1 // 0, patience_ms=250)
+        await writer.run(_executes("INSERT INTO t VALUES ('b')"))
+    finally:
+        if readers is not None:
+            await readers.close()
+        await writer.close()
+
+
+async def test_writes_are_refused_when_the_database_cannot_be_reopened(tmp_path: Path) -> None:
+    """The folder may have been removed meanwhile, or the disk may fail."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    writer = await Writer.open(folder / "test.db")
+    await writer.run(_executes("CREATE TABLE t (x)"))
+    may_continue = threading.Event()
+
+    def move_folder(path: Path) -> None:
+        assert may_continue.wait(10)
+        path.parent.rename(tmp_path / "elsewhere")
+
+    losing = asyncio.create_task(writer.while_closed(move_folder, patience_ms=250))
+    waiting = asyncio.create_task(writer.run(_executes("INSERT INTO t VALUES ('a')")))
+    await asyncio.sleep(0)
+    may_continue.set()
+    with pytest.raises(StorageFailed, match="Saving is stopped until"):
+        await waiting
+    await writer.close()
+    await losing
+    assert stored(tmp_path / "elsewhere" / "test.db") == set()
+
+
+async def test_close_finishes_when_a_write_arrives_at_the_moment_of_a_fault(tmp_path: Path) -> None:
+    writer = await Writer.open(tmp_path / "test.db")
+    waiting = asyncio.create_task(writer.run(_executes("SELECT 1")))
+    await asyncio.sleep(0)  # it is waiting for its group now
+    writer.fault = StorageFailed("gone")
+    await writer.close()
+    with pytest.raises(StorageClosed):
+        await waiting
+
+
+def _executes(sql: str) -> Callable[[Connection], None]:
+    def run(connection: Connection) -> None:
+        connection.execute(sql)
+
+    return run
+
+
 async def test_callers_are_answered_before_the_state_of_the_wal_is_read(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -613,27 +677,6 @@ class TestCopy:
         stop.set()
         await first
         await writer.while_closed(lambda _: None, patience_ms=0)
-
-    async def test_gives_way_to_closing_the_connection_if_asked_to(
-        self, with_big_table: Writer, tmp_path: Path
-    ) -> None:
-        begun, stop = threading.Event(), threading.Event()
-
-        def copy(connection: Connection) -> None:
-            begun.set()
-            assert stop.wait(10)
-            copy_pages(connection, tmp_path / "b.db", pace=CopyPace(stop))
-
-        copying = asyncio.create_task(with_big_table.copy(copy, stop, gives_way=True))
-        await asyncio.to_thread(begun.wait, 10)
-        assert await with_big_table.while_closed(lambda path: path.is_file(), patience_ms=0)
-        assert not await copying
-        assert not await asyncio.to_thread((tmp_path / "b.db.partial").exists)
-        again = CopyPace(threading.Event())
-        assert await with_big_table.copy(
-            lambda c: copy_pages(c, tmp_path / "b.db", pace=again), threading.Event()
-        )
-        assert await asyncio.to_thread((tmp_path / "b.db.partial").exists)
 
     @pytest.mark.parametrize("ends", ["cancelled", "closed"])
     async def test_ends_before_its_caller_returns(self, path: Path, tmp_path: Path, ends: str) -> None:

@@ -17,10 +17,8 @@ from agentctx.storage.file import connection_thread, migrate
 from agentctx.storage.file.copy import CopyPace, check_pages, copy_pages, discard_copy, file_digest, keep_copy
 from agentctx.storage.file.driver import Connection, Error, open_connection, translated
 from agentctx.storage.sqlite.connections import SqlitePart
-from agentctx.storage.sqlite.search import residue
+from agentctx.storage.sqlite.search import word_index
 
-GIVES_WAY: Final = 3
-"""How often a backup restarts because something was forgotten."""
 _MODE = slice(18, 20)
 """The part of a database's header that shows whether it is in WAL mode."""
 _ROLLBACK_MODE = b"\x01\x01"
@@ -40,7 +38,7 @@ def write_backup(conn: Connection, target: Path, *, database: Path, now: int) ->
         StorageFull, StorageFailed: as `copy.copy_pages` and `keep_copy`; an existing target is unchanged.
     """
     check_target(target, database)
-    copy_pages(conn, target, finish=residue.remove_all)
+    copy_pages(conn, target, finish=word_index.compact)
     return keep_backup(target, now=now)
 
 
@@ -181,16 +179,10 @@ class SqliteBackups(SqlitePart):
             return await self._keep(target)
 
     async def _copy(self, target: Path) -> None:
-        """Copy the database. Forgetting closes the connection; the copy then restarts, a few times."""
-        is_made, attempts = False, 0
+        stop = threading.Event()
+        copy = partial(copy_pages, target=target, pace=CopyPace(stop, rests=True), finish=word_index.compact)
         try:
-            while not is_made:
-                await self.db.tidying.wait_until_wiped()
-                stop = threading.Event()
-                pace = CopyPace(stop, rests=True)
-                write = partial(copy_pages, target=target, pace=pace, finish=residue.remove_all)
-                is_made = await self.db.writer.copy(write, stop, gives_way=attempts < GIVES_WAY)
-                attempts += 1
+            await self.db.writer.copy(copy, stop)
         except asyncio.CancelledError:  # also if the copy was just finished
             await asyncio.to_thread(discard_copy, target)
             raise

@@ -33,6 +33,8 @@ VALUES ('delete', ?, ?, ?, ?, ?)"""
 _DROP: Final = "DROP TABLE {table}"
 _AMONG: Final = "SELECT id FROM {table}_docsize WHERE id IN (SELECT value FROM json_each(?))"
 _SETTINGS: Final = {"rank": "bm25(1.0, 1.0, 1.0, 0.0)", "secure-delete": 1}
+_PLACEHOLDER: Final = (0, "x", "", "", "")
+"""A text with a number that no chunk has."""
 _FORMAT: Final = 4
 """The version of FTS5's file format; without it a table cannot even be dropped."""
 
@@ -64,6 +66,20 @@ def remove(conn: Connection, rows: Sequence[WordRow]) -> None:
         ids = json.dumps([row[0] for row in rows])
         indexed = {row[0] for row in conn.execute(_AMONG.format(table=table), (ids,))}
         conn.executemany(_REMOVE.format(table=table), [row for row in rows if row[0] in indexed])
+
+
+def compact(conn: Connection) -> None:
+    """Rewrite the index, so that no remains of removed words are left in it: a second for 150,000 chunks.
+
+    FTS5 keeps the first word of a page as its key, and merged pages until a merge ends. It rewrites all of
+    them only if there are at least two segments, so a text is added for that time. An index that is being
+    rebuilt has no remains.
+    """
+    if missing_tables(conn) or is_rebuilt(conn):
+        return
+    insert_into(conn, TABLE, [_PLACEHOLDER])
+    conn.execute(f"INSERT INTO {TABLE} ({TABLE}) VALUES ('optimize')")  # noqa: S608 - constant
+    conn.execute(_REMOVE.format(table=TABLE), _PLACEHOLDER)
 
 
 def missing_tables(conn: Connection, table: str = TABLE) -> list[str]:

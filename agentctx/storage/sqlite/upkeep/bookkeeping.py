@@ -167,7 +167,8 @@ _JOBS: Final = _Rule(
 )
 _SCRUB: Final = _Rule(
     "scrub",
-    f"name IN ('filled', 'cursor', 'began', 'finished', 'damaged', 'result') AND {_integer('value')}",
+    f"""name IN ('filled', 'cursor', 'began', 'finished', 'damaged', 'result', 'rewritten', 'deleted')
+        AND {_integer("value")}""",
     "the background check starts over",
     (
         "DELETE FROM scrub WHERE COALESCE({sound}, 0) = 0",

@@ -19,6 +19,7 @@ from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, checks
 from agentctx.storage.sqlite.upkeep import bookkeeping, integrity, proofs, repair, word_rebuild
+from agentctx.storage.sqlite.upkeep.rewrite import Rewriter
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.upkeep import REWRITE_WAIT_S, FileRepair
 
@@ -27,6 +28,9 @@ log = structlog.get_logger("agentctx.storage")
 CLOSING_PATIENCE_MS: Final = 5_000
 """How long to wait for reads to end before the file is rebuilt."""
 _RETRY_S: Final = 0.1
+UNUSED_SPACE: Final = (
+    "unused parts of the database file, for up to a day; `agentctx forget --rewrite` removes it at once"
+)
 
 
 class SqliteUpkeep(SqlitePart):
@@ -36,6 +40,7 @@ class SqliteUpkeep(SqlitePart):
         super().__init__(connections)
         self._rebuilding = asyncio.Lock()
         self._tidying = asyncio.Lock()
+        self.rewriter = Rewriter(connections)
 
     check_integrity = checks(integrity.check_database)
     check_words = checks(integrity.check_words)
@@ -136,9 +141,14 @@ class SqliteUpkeep(SqlitePart):
 
     @property
     def remains(self) -> Sequence[str]:
-        return ()
+        return (UNUSED_SPACE,)
+
+    @property
+    def rewrite_problem(self) -> str | None:
+        return self.rewriter.problem
 
     async def rewrite(self) -> Sequence[str]:
+        await self.rewriter.rewrite(insists=True)
         deadline = time.monotonic() + REWRITE_WAIT_S
         while not await self.tidy():
             if time.monotonic() > deadline:
@@ -147,7 +157,7 @@ class SqliteUpkeep(SqlitePart):
                     hint="Run `agentctx forget --rewrite` again when the reads have ended.",
                 )
             await asyncio.sleep(_RETRY_S)
-        return self.remains
+        return ()
 
     async def wait_for_work(self) -> None:
         await self.db.tidying.due()

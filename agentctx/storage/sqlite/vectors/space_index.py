@@ -196,6 +196,25 @@ class SpaceIndex:
         """Return the number of vectors."""
         return vec0.count_vectors(conn, self.table)
 
+    def is_sparse(self, conn: Connection) -> bool:
+        """Return whether packed vectors would take less than two thirds of the blocks; reads none of them."""
+        (namespaces,) = conn.execute(
+            "SELECT COUNT(DISTINCT namespace) FROM entries WHERE live = 1"
+        ).fetchone()
+        packed = self.count(conn) / vec0.BLOCK_SIZE + namespaces
+        return vec0.count_blocks(conn, self.table) > 1.5 * float(packed)
+
+    def pack(self, conn: Connection, chunks: Sequence[int]) -> None:
+        """Store the vectors of the chunks again, unchanged. Damaged ones stay where they are.
+
+        vec0 puts a vector only into the newest block of its namespace, and removes a block with its last
+        vector: once all vectors were stored again, all blocks but the newest are full.
+        """
+        if self.exists(conn):  # not retired in the meantime
+            rows = self.sound(conn, chunks)
+            vec0.delete_vectors(conn, self.table, [row[0] for row in rows])
+            vec0.insert_vectors(conn, self.table, rows)
+
     def chunk_ids(self, conn: Connection, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:
         """Return every chunk from `first` to `last` that has a vector here."""
         return vec0.stored_ids(conn, self.table, first, last)

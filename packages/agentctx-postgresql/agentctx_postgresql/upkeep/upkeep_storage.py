@@ -105,6 +105,8 @@ class PostgresqlUpkeep(PostgresqlPart):
     def remains(self) -> Sequence[str]:
         return (tidying.UNUSED_SPACE, *tidying.BEYOND_REACH)
 
+    rewrite_problem = None
+
     async def rewrite(self) -> Sequence[str]:
         async with self._tidying:
             await tidying.rewrite(self.db)
