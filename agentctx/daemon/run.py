@@ -139,8 +139,7 @@ async def run(
     if systemd.listening:
         paths = replace(paths, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
-        is_file = server_of(settings) is None
-        if is_file:
+        if server_of(settings) is None:
             # Before the lock, which would create a folder that is missing.
             await asyncio.to_thread(expect_database, paths.database)
         refuse_folder_of_others(paths.data_dir)
@@ -159,8 +158,8 @@ async def run(
             else SocketWatcher(paths.socket, settings.server)
         )
         listening = socket_file.bind()
-        if is_file:
-            await asyncio.to_thread(note_served, paths.database)
+        # Also with a server: without storage.url, the next start would begin with an empty file.
+        await asyncio.to_thread(note_served, paths.database)
         await core.audit.note_settings("start", settings, core.storage.secret)
         stack.callback(socket_file.remove)
         access = AccessControl(settings.access)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +16,6 @@ from agentctx import __version__
 from agentctx.doctor.daemon import RECORD_NAME, StartRecord, StartState
 from agentctx.errors import AgentctxError
 from agentctx.times import Clock, format_time, wall_clock
-
-MAX_LINES = 20
-MAX_CHARS = 300
-_REASONS = ("reason", "problem")
-"""The fields of a log line that give the reason. Other fields are left out."""
 
 log = structlog.get_logger("agentctx.daemon")
 
@@ -50,13 +44,11 @@ def recorded_start(
 
 
 class StartRecorder:
-    """Writes the record of one start; created by `recorded_start`. Collects warnings until `ready`."""
+    """Writes the record of one start; created by `recorded_start`."""
 
     def __init__(self, path: Path, socket: Path, clock: Clock, *, is_activated: bool = False) -> None:
         self._path = path
         self._clock = clock
-        self._collector = _Collector(logging.WARNING)
-        logging.getLogger().addHandler(self._collector)
         self._record = StartRecord(
             state="starting",
             version=__version__,
@@ -80,9 +72,7 @@ class StartRecorder:
         self._record_state("failed", ended=self._now(), **reason)
 
     def _record_state(self, state: StartState, **changes: Any) -> None:
-        logging.getLogger().removeHandler(self._collector)
-        logged = tuple(self._collector.lines)
-        self._record = replace(self._record, state=state, logged=logged, **changes)
+        self._record = replace(self._record, state=state, **changes)
         self._write()
 
     def _write(self) -> None:
@@ -93,27 +83,6 @@ class StartRecorder:
 
     def _now(self) -> str:
         return format_time(self._clock())
-
-
-class _Collector(logging.Handler):
-    """Collects the first log lines of at least the given level."""
-
-    def __init__(self, level: int) -> None:
-        super().__init__(level)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if len(self.lines) < MAX_LINES:
-            self.lines.append(_line(record)[:MAX_CHARS])
-
-
-def _line(record: logging.LogRecord) -> str:
-    """Format level, event and reason of our own records; of others only level and logger, to leak nothing."""
-    level = record.levelname.lower()
-    if not isinstance(record.msg, dict):
-        return f"{level} of {record.name}"
-    reason = next((str(record.msg[name]) for name in _REASONS if record.msg.get(name)), "")
-    return f"{level} {record.msg.get('event', '')}" + (f": {reason}" if reason else "")
 
 
 def _as_own_error(error: BaseException) -> AgentctxError:

@@ -110,8 +110,6 @@ class StartRecord:
     """Code of the error that made the start fail; `message` and `hint` are the error's, too."""
     message: str = ""
     hint: str = ""
-    logged: tuple[str, ...] = ()
-    """The first warnings and errors logged before it was ready, as `level event: reason`."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False, indent=2) + "\n"
@@ -137,7 +135,7 @@ def record_of(value: Any) -> StartRecord:
     try:
         record = StartRecord(**{name: item for name, item in value.items() if name in known})
         parse_time(record.started, now=0)
-        return StartRecord(**{**asdict(record), "logged": tuple(map(str, record.logged))})
+        return record
     except (AttributeError, TypeError, InvalidInput) as error:
         raise ValueError("not a record of a start") from error
 
@@ -159,39 +157,34 @@ def judge_start(record: StartRecord | None, *, is_running: bool, now: int) -> Fi
     """Judge the record. `is_running`: a daemon holds the lock of the folder. `now`: ms since the epoch."""
     if record is None:
         return skipped("no daemon was started on this data folder yet")
-    logged = "; ".join(record.logged)
     if record.state == "failed":
         return warned(
             f"the last start, {record.started}, {'died' if record.ready else 'failed'}: "
             f"{record.message} ({record.code})",
-            detail=logged,
             hint=record.hint or "The daemon's log has the details; then start it again.",
         )
     if record.state == "stopped":
-        return passed(f"started {record.started}, stopped {record.ended}", detail=logged)
+        return passed(f"started {record.started}, stopped {record.ended}")
     if not is_running:
-        return _judge_end(record, logged)
+        return _judge_end(record)
     if record.state == "ready" or now - parse_time(record.started, now=now) < SLOW_START_MS:
         is_ready = record.state == "ready"
         since = f"ready since {record.ready}" if is_ready else f"starting since {record.started}"
-        return passed(since, detail=logged)
+        return passed(since)
     return warned(
         f"starting since {record.started}, and still not ready",
-        detail=logged,
         hint=f"Check its log; if it hangs, stop it with `kill {record.pid}` and start it again.",
     )
 
 
-def _judge_end(record: StartRecord, logged: str) -> Finding:
+def _judge_end(record: StartRecord) -> Finding:
     if record.state == "ready":
         return warned(
             f"the daemon ready since {record.ready} (pid {record.pid}) ended without stopping cleanly",
-            detail=logged,
             hint="It was killed or lost power; nothing acknowledged is lost. Start it again. If this happens "
             "often, check `journalctl -k` for out-of-memory kills.",
         )
     return warned(
         f"the last start, {record.started}, never became ready",
-        detail=logged,
         hint="Start it again and read its log to see where it stops.",
     )

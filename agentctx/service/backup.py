@@ -28,7 +28,7 @@ from agentctx.storage.backups import (
     superseded,
 )
 from agentctx.storage.base import DatabaseFile, Storage
-from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME, size_of
 from agentctx.storage.opening import offline_storage, server_of
 from agentctx.times import format_time
 from agentctx.wire.wording import size
@@ -179,7 +179,7 @@ SPACE_HINT: Final = "Free disk space, or name a folder on another disk with back
 
 def space_problem(folder: Path, database: Path) -> str | None:
     """Return why no automatic backup is made, if the disk has too little space for one. Blocks."""
-    needed = SPACE * offline_storage().sizes(database).database
+    needed = SPACE * size_of(database)
     on_disk = next(place for place in (folder, *folder.parents) if place.exists())
     if (free := shutil.disk_usage(on_disk).free) >= needed:
         return None

@@ -25,6 +25,7 @@ from agentctx.service.telemetry.metrics import Labels, Metric, Samples
 from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.backups import automatic_backups
 from agentctx.storage.base import Storage
+from agentctx.storage.offline import size_of
 from agentctx.storage.opening import offline_storage, server_of
 
 _PROVED = (
@@ -127,8 +128,8 @@ def _spent(spending: Spending | None) -> Mapping[Metric, float]:
 
 def file_sizes(database: Path) -> Mapping[Metric, float]:
     """Return the sizes of the database on disk, without opening the file: closing it would drop its locks."""
-    sizes = offline_storage().sizes(database)
-    return {metrics.DATABASE_BYTES: sizes.database, metrics.WAL_BYTES: sizes.log}
+    wal = database.with_name(f"{database.name}-wal")
+    return {metrics.DATABASE_BYTES: size_of(database), metrics.WAL_BYTES: size_of(wal)}
 
 
 def _backups(settings: Settings, data_dir: Path) -> Mapping[Metric, float]:

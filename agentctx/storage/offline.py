@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -15,13 +14,12 @@ RESCUED: Final = ".rescued-"
 MEBIBYTE: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSizes:
-    """Sizes of the files of a database in bytes; 0 for a missing one."""
-
-    database: int
-    log: int
-    """The WAL, with the commits that are not in the database file yet."""
+def size_of(path: Path) -> int:
+    """Return the size of a file in bytes; 0 if it is missing."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def rescue_copies(database: Path) -> Sequence[Path]:

@@ -1,31 +1,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import stat
 from pathlib import Path
 
 import pytest
-import structlog
+from structlog.testing import capture_logs
 
-from agentctx.config.schema import LogSettings
-from agentctx.daemon.host.logs import configure_logging
-from agentctx.daemon.start_record import MAX_LINES, StartRecorder, recorded_start
+from agentctx.daemon.start_record import StartRecorder, recorded_start
 from agentctx.doctor.daemon import RECORD_NAME, StartRecord, read_record
 from agentctx.errors import SchemaTooNew
 from agentctx_testing.drafts import ManualClock
 
 ENTRY_TEXT = "text of an entry"
-
-
-pytestmark = pytest.mark.usefixtures("logging_as_before")
-
-
-def log_as_the_daemon_does() -> structlog.stdlib.BoundLogger:
-    """In the test itself: the handler keeps the stderr it finds."""
-    configure_logging(LogSettings(format="json"))
-    logger: structlog.stdlib.BoundLogger = structlog.get_logger("agentctx.test")
-    return logger
 
 
 def record(folder: Path) -> StartRecord:
@@ -97,33 +84,9 @@ def test_an_immediate_stop_counts_as_a_stop(tmp_path: Path) -> None:
     assert record(tmp_path).state == "stopped"
 
 
-def test_warnings_are_kept_until_it_is_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = log_as_the_daemon_does()
-    with recorded_start(tmp_path, tmp_path / "s") as recorder:
-        log.info("opened", reason="not told")
-        log.warning("space_not_ready", reason="no model", text=ENTRY_TEXT)
-        logging.getLogger("asyncio").error(ENTRY_TEXT)
-        recorder.ready()
-        log.warning("later", reason="not told either")
-    assert record(tmp_path).logged == ("warning space_not_ready: no model", "error of asyncio")
-    assert "later" in capsys.readouterr().err
-
-
-def test_only_the_first_lines_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = log_as_the_daemon_does()
-    with recorded_start(tmp_path, tmp_path / "s"):
-        for number in range(MAX_LINES + 5):
-            log.warning("event", reason=str(number))
-    assert record(tmp_path).logged[-1] == f"warning event: {MAX_LINES - 1}"
-    assert len(capsys.readouterr().err.splitlines()) == MAX_LINES + 5
-
-
-def test_an_unwritable_record_is_logged_and_does_not_prevent_the_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log_as_the_daemon_does()
+def test_an_unwritable_record_is_logged_and_does_not_prevent_the_start(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    with recorded_start(missing, tmp_path / "s") as recorder:
+    with capture_logs() as logged, recorded_start(missing, tmp_path / "s") as recorder:
         recorder.ready()
-    assert "start_not_recorded" in capsys.readouterr().err
+    assert {line["event"] for line in logged} == {"start_not_recorded"}
     assert not missing.exists()

@@ -148,18 +148,10 @@ def test_a_start_that_takes_too_long_is_warned_of() -> None:
     assert (finding.status, "kill 7" in finding.hint) == ("warn", True)
 
 
-def test_the_logged_error_is_shown() -> None:
-    record = replace(RECORD, logged=("warning space_not_ready: no model", "error x"))
-    assert (
-        judge_start(record, is_running=True, now=NOW).detail == "warning space_not_ready: no model; error x"
-    )
-
-
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_record(tmp_path) is None
-    record = replace(RECORD, logged=("warning a",))
-    (tmp_path / RECORD_NAME).write_text(record.to_json(), encoding="utf-8")
-    assert read_record(tmp_path) == record
+    (tmp_path / RECORD_NAME).write_text(RECORD.to_json(), encoding="utf-8")
+    assert read_record(tmp_path) == RECORD
 
 
 def test_a_record_of_a_newer_version_is_read(tmp_path: Path) -> None:

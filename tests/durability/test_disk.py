@@ -119,8 +119,8 @@ def test_a_forget_that_does_not_fit_is_refused_and_its_entry_stays(small_disk: P
             refused = forget_if_possible(client, ids)
             assert refused
             for number, entry_id in enumerate(ids):
-                keys = {passage.source_id for passage in client.search(f"text{number}").results}
-                assert (f"k{number}" in keys) == (entry_id in refused)
+                sources = {passage.source_id for passage in client.search(f"text{number}").results}
+                assert (f"k{number}" in sources) == (entry_id in refused)
             filler.unlink()
             save_when_possible(client)
             assert not forget_if_possible(client, sorted(refused))

@@ -1,8 +1,9 @@
 """Hardens every SQLite connection: sets limits, switches triggers off, and forbids writes to shadow tables.
 
-No installed driver lets a program set both: pysqlite3 has neither `setlimit` nor `setconfig`. So SQLite's C
-functions are called directly. SQLite calls an entry point for each connection that it opens
-(`sqlite3_auto_extension`), with the handle on which `sqlite3_limit` and `sqlite3_db_config` act.
+No pragma sets them. Python's own module has `setlimit` since 3.11 and `setconfig` since 3.12, but pysqlite3,
+which most installations need, has neither. So SQLite's C functions are called directly: it calls an entry
+point for each connection that it opens (`sqlite3_auto_extension`), with the handle on which `sqlite3_limit`
+and `sqlite3_db_config` act. They only configure: nothing is written through them.
 """
 
 from __future__ import annotations

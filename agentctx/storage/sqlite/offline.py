@@ -21,7 +21,6 @@ from agentctx.storage.file.driver import (
     sqlite_version,
 )
 from agentctx.storage.ids import first_id
-from agentctx.storage.offline import FileSizes
 from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
 from agentctx.storage.sqlite.backup.restore import other_copies, restore_database
@@ -116,16 +115,3 @@ class OfflineStorage:
                 return int(connection.execute(sql, (first_id(since),)).fetchone()[0])
         except (Error, StorageFailed):
             return None
-
-    def sizes(self, database: Path) -> FileSizes:
-        return FileSizes(
-            database=size_of(database),
-            log=size_of(database.with_name(f"{database.name}-wal")),
-        )
-
-
-def size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
