@@ -149,8 +149,9 @@ reference: install-dev ## write the generated pages of docs/
 	$(BIN)/python docs/record_python_reference.py > docs/python-reference.md
 	$(BIN)/python docs/record_dependencies.py
 
-transcripts: install-dev ## record what commands print, at the end of docs/cli.md
+transcripts: install-dev ## record what commands print, at the end of docs/cli.md and for tests/cli
 	$(BIN)/python -m tests.end_to_end.record_outputs docs/cli.md
+	$(BIN)/python -m tests.cli.transcript
 
 screens: install-dev ## record the screens of docs/
 	$(BIN)/python docs/record_screens.py docs/screens

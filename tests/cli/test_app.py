@@ -62,49 +62,6 @@ def test_the_socket_is_taken_from_the_environment(tmp_path: Path, capsys: pytest
     assert str(tmp_path / "unnamed.sock") in capsys.readouterr().err
 
 
-def test_a_daemon_error_exits_1_with_its_hint(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.fail("GET", "/v1/status", 507, "storage_full", "No space is left.", "Free disk space.")
-
-    assert agentctx("status") == 1
-
-    assert agentctx.out == ""
-    assert agentctx.err == "error: No space is left.\nhint: Free disk space.\n"
-    assert agentctx("status", "--json") == 1
-    assert agentctx.out == ""
-    assert (
-        json.loads(agentctx.err)["error"].items()
-        >= {
-            "code": "storage_full",
-            "message": "No space is left.",
-            "hint": "Free disk space.",
-        }.items()
-    )
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("search", "x", "--limt", "3"),
-        ("serch", "x"),
-        ("search",),
-        ("queue", "nothing"),
-        ("search", "x", "--limit", "none"),
-        ("forget", ID),
-    ],
-)
-def test_a_usage_error_exits_2_and_respects_json(agentctx: Agentctx, command: tuple[str, ...]) -> None:
-    assert agentctx(*command) == 2
-    assert agentctx(*command, "--json") == 2
-    error = json.loads(agentctx.err.splitlines()[-1])["error"]
-    assert error["code"] == "invalid_input"
-    assert error["hint"]
-
-
-def test_a_value_that_only_the_daemon_rejects_exits_2(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.fail("POST", "/v1/search", 400, "invalid_input", "Invalid time 'yesterday'.")
-    assert agentctx("search", "x", "--since", "yesterday") == 2
-
-
 def test_a_missing_daemon_exits_3_with_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["status", "--json"]) == 3
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "daemon_unreachable"
@@ -144,13 +101,6 @@ def test_the_socket_option_may_follow_the_command(daemon: StubDaemon) -> None:
     assert run(["status", "--socket", str(daemon.socket)]) == 0
     assert run(["queue", "status", f"--socket={daemon.socket}"]) == 0
     assert run(["--socket", "/nowhere.sock", "status", "--socket", str(daemon.socket)]) == 0
-
-
-def test_daemon_messages_cannot_control_the_terminal(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.fail("GET", "/v1/status", 500, "internal", "\x1b[2Jgone")
-
-    assert agentctx("status") == 1
-    assert agentctx.err == "error: \\x1b[2Jgone\n"
 
 
 def test_another_daemon_version_is_reported(agentctx: Agentctx, daemon: StubDaemon) -> None:

@@ -1,4 +1,3 @@
-import io
 import json
 import os
 import signal
@@ -68,40 +67,6 @@ def test_only_named_fields_are_sent(agentctx: Agentctx, editable: StubDaemon) ->
         "wait": "embedded",
     }
     assert agentctx.out == f"saved  {ID}  version 8  embedding done\n"
-
-
-def test_learning_fields_can_be_set_and_tags_cleared(agentctx: Agentctx, editable: StubDaemon) -> None:
-    options = [
-        "--trigger",
-        "t",
-        "--error-pattern",
-        "e",
-        "--diagnosis",
-        "d",
-        "--fix",
-        "f",
-        "--tag",
-        "",
-        "--cue",
-        "",
-    ]
-    assert agentctx("edit", ID, *options, "--json") == 0
-    body = {"trigger": "t", "error_pattern": "e", "diagnosis": "d", "fix": "f", "tags": [], "cues": []}
-    assert editable.seen[-1].body == body
-
-
-def test_the_text_can_come_from_stdin(
-    agentctx: Agentctx, editable: StubDaemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("two\nlines ä\n".encode())))
-    assert agentctx("edit", ID, "--content", "-") == 0
-    assert editable.seen[-1].body == {"content": "two\nlines ä"}
-
-
-def test_no_fields_without_a_terminal_is_a_usage_error(agentctx: Agentctx, editable: StubDaemon) -> None:
-    assert agentctx("edit", ID) == 2
-    assert "nothing to change" in agentctx.err
-    assert not editable.seen
 
 
 def test_the_editor_changes_the_version_that_was_read(

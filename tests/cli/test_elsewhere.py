@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from agentctx.cli.elsewhere import describe_elsewhere, namespace_label, quoted
-from agentctx.wire import ContextReply, EntryPage, NamespaceCount, NamespaceList, SearchReply
-from tests.cli.conftest import Agentctx
-from tests.client.stub_daemon import StubDaemon
 
 SHOP = "git:example.org/ann/shop"
 ESCAPED = "dir-x:/home/ann/my@20shop"
@@ -51,22 +48,3 @@ def test_a_mark_fits_a_line() -> None:
     assert namespace_label("team", "") == ["in team"]
     (long,) = namespace_label(f"dir:/home/{'x' * 100}/shop", "team")
     assert (len(long), long[-5:]) == (35, "/shop")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [["list"], ["search", "when?"], ["context", "when?"], ["get", "key"], ["edit", "key", "--content", "x"]],
-)
-def test_an_empty_answer_says_where_entries_are(
-    agentctx: Agentctx, daemon: StubDaemon, command: list[str]
-) -> None:
-    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
-    daemon.answer("POST", "/v1/search", (200, SearchReply(results=[], degraded=None)))
-    daemon.answer("POST", "/v1/context", (200, ContextReply(block="", tokens=0, results=[], degraded=None)))
-    daemon.answer("GET", "/v1/namespaces", (403, None))
-    agentctx(*command)
-    assert "entries are in" not in agentctx.err
-    counted = NamespaceList(namespaces=[NamespaceCount(namespace=SHOP, entries=2)], more=0)
-    daemon.answer("GET", "/v1/namespaces", (200, counted))
-    agentctx(*command)
-    assert f"2 entries are in {SHOP}: `agentctx list --namespace {SHOP}`" in agentctx.err

@@ -82,10 +82,3 @@ def test_an_unusable_path_is_refused_before_the_export(
     assert str(tmp_path / name) in error
     assert hint.startswith("hint: ")
     assert not exporting.seen
-
-
-def test_a_full_device_is_reported(agentctx: Agentctx, exporting: StubDaemon) -> None:
-    assert agentctx("export", "/dev/full", "--quiet") == 1
-    error, hint = agentctx.err.splitlines()
-    assert error == "error: /dev/full cannot be written: No space left on device."
-    assert hint.startswith("hint: Free disk space")

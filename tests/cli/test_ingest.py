@@ -214,10 +214,6 @@ def test_usage(agentctx: Agentctx, folder: Path, options: list[str], problem: st
     assert problem in agentctx.err
 
 
-def test_no_path_is_a_usage_error(agentctx: Agentctx) -> None:
-    assert agentctx("ingest") == 2
-
-
 def test_a_collection_without_files_is_refused(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
     assert agentctx("ingest", "-c", "observation", str(folder)) == 2
     assert "does not accept files" in agentctx.err

@@ -8,9 +8,7 @@ import pytest
 
 from agentctx.cli.options import KNOWLEDGE_CATEGORIES, LEARNING_CATEGORIES, complete_collection
 from agentctx.service.stores.fields import KnowledgeCategory, LearningCategory
-from agentctx.wire import COLLECTIONS, EntryPage
-from tests.cli.conftest import Agentctx
-from tests.client.stub_daemon import StubDaemon
+from agentctx.wire import COLLECTIONS
 
 ASK_BASH = """
 source <(agentctx --show-completion)
@@ -93,12 +91,3 @@ def test_completing_loads_neither_client_nor_server() -> None:
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["knowledge", "observation", "reflection", "learning"]
     assert done.stderr == ""
-
-
-def test_a_time_without_a_zone_is_said_to_be_utc_once(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
-    assert agentctx("list", "--since", "2026-11-21T08:00", "--until", "2026-11-22T08:00") == 0
-    assert agentctx.err.count("so it is taken as UTC") == 1
-    assert daemon.seen[0].query["since"] == ["2026-11-21T08:00"]
-    assert agentctx("list", "--since", "2026-11-21T08:00Z", "--until", "7d") == 0
-    assert "UTC" not in agentctx.err

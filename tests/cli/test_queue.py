@@ -4,63 +4,10 @@ import pytest
 
 from agentctx.cli.queue import DrainProgress, drain_queue
 from agentctx.client.sync_client import Client
-from agentctx.wire import ProviderStatus, RetryReply
+from agentctx.wire import ProviderStatus
 from tests.cli.conftest import Agentctx
 from tests.cli.pseudo_terminal import PseudoTerminal
-from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
-
-
-def test_status_shows_buried_jobs_and_reasons(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/queue", (200, queue_reply()))
-
-    assert agentctx("queue", "status") == 0
-
-    assert agentctx.out.splitlines() == [
-        "pending  3",
-        "buried   1",
-        "oldest   12 s",
-        "",
-        "JOB  ENTRY                                 COLLECTION  ATTEMPTS  REASON",
-        f"  0  {ID}  knowledge          2  the text is empty",
-    ]
-    assert "agentctx queue retry" in agentctx.err
-
-
-def test_status_json_has_the_documented_names(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/queue", (200, queue_reply()))
-
-    assert agentctx("queue", "status", "--json") == 0
-    assert agentctx.json == {
-        "pending": 3,
-        "buried": 1,
-        "oldest_seconds": 12.5,
-        "buried_jobs": [
-            {
-                "job": 0,
-                "entry": ID,
-                "collection": "knowledge",
-                "attempts": 2,
-                "reason": "the text is empty",
-            }
-        ],
-    }
-
-
-def test_an_empty_queue_is_three_lines(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
-
-    assert agentctx("queue", "status") == 0
-    assert (agentctx.out, agentctx.err) == ("pending  0\nburied   0\noldest   12 s\n", "")
-
-
-def test_retry_reports_the_count(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("POST", "/v1/queue/retry", (200, RetryReply(retried=4)))
-
-    assert agentctx("queue", "retry") == 0
-    assert agentctx.out == "retried  4\n"
-    assert agentctx("queue", "retry", "--json") == 0
-    assert agentctx.json == {"retried": 4}
-
+from tests.client.stub_daemon import StubDaemon, queue_reply, status_reply
 
 DRAIN = ("POST", "/v1/queue/drain")
 
@@ -71,20 +18,6 @@ def queueing(daemon: StubDaemon) -> StubDaemon:
     daemon.answer("GET", "/v1/status", (200, status_reply()))
     daemon.answer(*DRAIN, (200, queue_reply(4, 0)), (200, queue_reply(0, 0)))
     return daemon
-
-
-def test_it_waits_until_nothing_is_pending(agentctx: Agentctx, queueing: StubDaemon) -> None:
-    assert agentctx("queue", "drain") == 0
-    assert agentctx.out == "pending  0\nburied   0\n"
-    assert agentctx.err.startswith("note: 9 left\nnote: 4 left\n")
-    assert [seen.body for seen in queueing.seen if seen.path == DRAIN[1]] == [{"timeout_s": 10.0}] * 2
-
-
-def test_an_empty_queue_is_not_polled_again(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
-    assert agentctx("queue", "drain", "--json") == 0
-    assert agentctx.json["pending"] == 0
-    assert len(daemon.seen) == 1
 
 
 def test_buried_jobs_exit_1_and_are_reported(agentctx: Agentctx, queueing: StubDaemon) -> None:

@@ -25,7 +25,6 @@ READY = replace(
     advice="switch",
 )
 HELD = replace(BUILDING, stage="held", cost=ReembedCost(tokens=1_000_000, usd=12.0, confirm_usd=1.0))
-OFF = ReembedReply(stage="off", answering=OLD, beside=None)
 
 
 def test_status_shows_the_active_model_and_the_others_progress() -> None:
@@ -56,34 +55,9 @@ def test_it_polls_until_the_other_model_is_ready(
     assert err.count("building") == 2
 
 
-def test_a_high_cost_without_a_terminal_is_refused(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/reembed", (200, HELD))
-    assert agentctx("reembed") == 2
-    err = agentctx.err
-    assert "$12.00" in err
-    assert "--yes" in err
-
-
 def test_yes_gives_consent(agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentctx.cli.reembed._PLAIN_POLL_S", 0.0)
     daemon.answer("GET", "/v1/reembed", (200, HELD), (200, READY))
     daemon.answer("POST", "/v1/reembed/approve", (200, BUILDING))
     assert agentctx("reembed", "--yes") == 0
     assert [seen.path for seen in daemon.seen if seen.method == "POST"] == ["/v1/reembed/approve"]
-
-
-def test_without_another_model_it_explains_the_setup(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/reembed", (200, OFF))
-    assert agentctx("reembed") == 1
-    assert "[embedding.next]" in agentctx.err
-
-
-@pytest.mark.parametrize("action", ["switch", "rollback", "retire"])
-def test_an_action_is_sent(agentctx: Agentctx, daemon: StubDaemon, action: str) -> None:
-    daemon.answer("POST", f"/v1/reembed/{action}", (200, OFF))
-    assert agentctx("reembed", f"--{action}") == 0
-
-
-def test_two_actions_at_once_are_refused(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    assert agentctx("reembed", "--switch", "--retire") == 2
-    assert daemon.seen == []

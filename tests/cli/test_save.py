@@ -1,4 +1,3 @@
-import io
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
@@ -9,7 +8,6 @@ from agentctx.cli import save as save_command
 from agentctx.cli.save import wait_until_searchable
 from agentctx.client.sync_client import Client
 from agentctx.errors import DeadlineExceeded
-from agentctx.wire import EntryPage
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
 
@@ -107,19 +105,6 @@ def test_every_flag_sets_its_field(
     assert daemon.seen[0].body == {"collection": args[0], **fields, **COMMON_FIELDS}
 
 
-def test_without_flags_the_defaults_apply(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    assert agentctx("save", "knowledge", "--key", "k", "text") == 0
-
-    assert daemon.seen[0].body == {
-        "collection": "knowledge",
-        "key": "k",
-        "category": "fact",
-        "content": "text",
-        "namespace": "default",
-        "origin": "agent",
-    }
-
-
 def test_the_acknowledgement_is_one_line(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer(
         "POST",
@@ -167,36 +152,6 @@ def test_a_text_without_its_kind_suggests_the_command(
     assert agentctx("save", *args) == 2
     assert f"Say what kind of memory it is: agentctx save knowledge --key NAME {shown}." in (agentctx.err)
     assert not daemon.seen
-
-
-def test_a_mistyped_kind_is_corrected(agentctx: Agentctx) -> None:
-    assert agentctx("save", "knowlege", "--key", "k", "text") == 2
-    assert "Did you mean `agentctx save knowledge`?" in agentctx.err
-
-
-def stdin_of(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
-
-
-def test_a_dash_reads_stdin_without_the_final_newline(
-    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stdin_of("première\n\nligne\n".encode(), monkeypatch)
-
-    assert agentctx("save", "knowledge", "--key", "k", "-") == 0
-    assert daemon.seen[0].body["content"] == "première\n\nligne"
-
-
-def test_stdin_that_is_not_utf_8_is_refused(
-    agentctx: Agentctx,
-    daemon: StubDaemon,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stdin_of(b"caf\xe9", monkeypatch)
-
-    assert agentctx("save", "knowledge", "--key", "k", "-") == 2
-    assert "not UTF-8 (byte 3)" in agentctx.err
-    assert daemon.seen == []
 
 
 def test_an_argument_that_is_not_utf_8_is_refused(agentctx: Agentctx) -> None:
@@ -267,15 +222,6 @@ def saving(daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> StubDaemon:
 
 
 @pytest.mark.parametrize("command", [SAVE, EDIT])
-def test_wait_returns_when_it_is_embedded(
-    agentctx: Agentctx, saving: StubDaemon, command: tuple[str, ...]
-) -> None:
-    saving.answer("GET", PATH, PENDING, DONE)
-    assert agentctx(*command) == 0
-    assert agentctx.out == f"saved  {ID}  version 1  embedding done\n"
-
-
-@pytest.mark.parametrize("command", [SAVE, EDIT])
 def test_a_timed_out_wait_exits_1_and_acknowledges_the_save(
     agentctx: Agentctx, saving: StubDaemon, command: tuple[str, ...]
 ) -> None:
@@ -284,48 +230,3 @@ def test_a_timed_out_wait_exits_1_and_acknowledges_the_save(
     assert agentctx.out == f"saved  {ID}  version 1  embedding pending\n"
     assert "after 300 s" in agentctx.err
     assert "hint: Nothing is lost. `agentctx queue status`" in agentctx.err
-
-
-def test_without_wait_nothing_is_polled(agentctx: Agentctx, saving: StubDaemon) -> None:
-    assert agentctx(*SAVE[:-1]) == 0
-    assert [seen.method for seen in saving.seen] == ["POST"]
-
-
-@pytest.mark.parametrize(("flag", "success"), [("--success", True), ("--failure", False)])
-def test_an_outcome_is_reported(
-    agentctx: Agentctx,
-    daemon: StubDaemon,
-    flag: str,
-    success: bool,
-) -> None:
-    daemon.answer("POST", f"/v1/learnings/{ID}/outcome", (200, save_result()))
-
-    assert agentctx("learning", "outcome", ID, flag) == 0
-    assert daemon.seen[0].body == {"success": success}
-    assert agentctx.out == f"saved  {ID}  version 1  embedding pending\n"
-    assert agentctx("learning", "outcome", ID, flag, "--json") == 0
-    assert agentctx.json["id"] == ID
-
-
-@pytest.mark.parametrize("flags", [(), ("--success", "--failure")])
-def test_exactly_one_outcome_is_needed(
-    agentctx: Agentctx, daemon: StubDaemon, flags: tuple[str, ...]
-) -> None:
-    assert agentctx("learning", "outcome", ID, *flags) == 2
-    assert "exactly one of --success and --failure" in agentctx.err
-    assert not daemon.seen
-
-
-def test_keys_of_sources_are_sent_as_ids(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[entry()], next=None)))
-    sources = ("--derived-from", "ports", "--derived-from", ID.upper())
-    assert agentctx("save", "knowledge", "--key", "k", "--namespace", "team", *sources, "text") == 0
-    assert daemon.seen[0].query["key"] == ["ports"]
-    assert daemon.seen[0].query["namespace"] == ["team"]
-    assert daemon.seen[-1].body["derived_from"] == [entry().id, ID.upper()]
-
-
-def test_an_unknown_key_is_no_source(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
-    assert agentctx("save", "knowledge", "--key", "k", "--derived-from", "ports", "text") == 1
-    assert {seen.method for seen in daemon.seen} == {"GET"}, "nothing was saved"

@@ -25,28 +25,6 @@ def busy(daemon: StubDaemon) -> StubDaemon:
     return daemon
 
 
-def test_without_a_terminal_top_prints_one_snapshot(agentctx: Agentctx, busy: StubDaemon) -> None:
-    assert agentctx("top", "--interval", "0.1") == 0
-    out = agentctx.out
-    assert "\x1b" not in out
-    assert "saves             5.0     2.5 ms     4.0 ms\n" in out
-    assert len(busy.seen) == 2
-
-
-def test_a_snapshot_as_json(agentctx: Agentctx, busy: StubDaemon) -> None:
-    assert agentctx("top", "--json", "--interval", "0.1") == 0
-    report = agentctx.json
-    assert report["seconds"] == 2.0
-    assert report["rates"]["saves"] == 5.0
-    assert report["status"]["activity"]["saved"] == 19
-
-
-def test_a_restart_between_snapshots_has_no_rates(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer(*STATUS, (200, status_reply()), (200, status_reply(pid=1)))
-    assert agentctx("top", "--json", "--interval", "0.1") == 0
-    assert agentctx.json["rates"] is None
-
-
 def test_a_snapshot_without_a_daemon_exits_3(tmp_path: Path, agentctx: Agentctx) -> None:
     assert agentctx("--socket", str(tmp_path / "none"), "top", "--once") == 3
 
