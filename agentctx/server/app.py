@@ -46,7 +46,7 @@ def create_app(
     proxy: ASGIApp | None = None,
     quota_gate: Callable[[ASGIApp], ASGIApp] | None = None,
 ) -> Application:
-    """Build the application. `connection.PeerProtocol` must put the peer into the request's state; it also
+    """Build the application. `peer.Connection` must put the peer into the request's state; it also
     enforces the limits on the size and duration of requests. Each operation goes through `guard`, whose
     grants also decide who may call anything at all. `telemetry` receives every request. `proxy` serves
     everything below `/proxy/`. `quota_gate` wraps an application in a `QuotaGate`; by default there are no

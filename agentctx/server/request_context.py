@@ -84,8 +84,8 @@ class RequestContext:
             check_single_headers(scope)
             await self._app(scope, receive, reply.send)
         except AgentctxError as error:
-            if reply.started:
-                _cut(scope)
+            if reply.started and (cut := scope.get("state", {}).get("cut")):
+                await cut()  # the peer sees an incomplete reply
             await reply.fail(error, scope, receive)
         except asyncio.CancelledError:
             await reply.fail(
@@ -126,13 +126,6 @@ class _Reply:
     async def fail(self, error: AgentctxError, scope: Scope, receive: Receive) -> None:
         if not self.started:
             await error_response(error)(scope, receive, self.send)
-
-
-def _cut(scope: Scope) -> None:
-    """Cut the connection, so that the peer sees an incomplete reply."""
-    cut = scope.get("state", {}).get("cut")
-    if cut is not None:
-        cut()
 
 
 def check_target(scope: MutableMapping[str, Any]) -> None:

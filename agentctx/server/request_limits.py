@@ -1,22 +1,25 @@
-"""The limits of a request's head and body, and the replies if they are exceeded. No I/O."""
+"""The limits of a request's head and body, in ASGI."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
-from http import HTTPStatus
 
-import httptools
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope
 
 from agentctx.config.schema import ServerSettings
-from agentctx.errors import AgentctxError, InvalidInput, OutOfMemory, RequestTimeout, TooLarge, UpgradeRefused
+from agentctx.errors import AgentctxError, InvalidInput, RequestTimeout, TooLarge, UpgradeRefused
 from agentctx.server.errors import STATUS, error_json, retry_after
 from agentctx.server.request_context import new_request_id
 from agentctx.wire import REQUEST_ID_HEADER
 
-_CODING = b"transfer-encoding"
+LINGER_S = 1.0
+"""How long a reply waits for the rest of an unread body, and a closing connection for the peer to read it."""
 _VERSIONS = frozenset({"1.0", "1.1"})
-_PROXIED = re.compile(rb"(/t/[^/]+)?/proxy/")
+_PROXIED = re.compile(r"(/t/[^/]+)?/proxy/")
 """Matches calls through the proxy, also with the port's token in the path."""
 
 
@@ -24,29 +27,37 @@ class HeadTooLarge(TooLarge):
     """The request line and the headers are over `max_header_bytes`."""
 
 
-def check_head(
-    url: bytes, headers: Sequence[tuple[bytes, bytes]], http_version: str, settings: ServerSettings
-) -> None:
-    """Raise `HeadTooLarge`, `TooLarge` for the announced body, or `InvalidInput` for another version of HTTP
-    or the wrong number of Host headers. Names are in lower case; the parser refuses conflicting lengths.
+def check_head(scope: Scope, settings: ServerSettings) -> None:
+    """Refuse what the parser allows, and another reader of the same bytes might take for something else.
+
+    Raises:
+        HeadTooLarge: the head is over `max_header_bytes`.
+        UpgradeRefused: it asks for WebSocket or HTTP/2. Only on 426 does Codex fall back at once.
+        InvalidInput: another version of HTTP, another coding, or the wrong number of Host headers.
     """
-    if http_version not in _VERSIONS:  # the parser reads a request line without a version as HTTP/0.9
+    headers, version = scope["headers"], scope["http_version"]
+    size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    if size + sum(len(name) + len(value) + 4 for name, value in headers) > settings.max_header_bytes:
+        raise HeadTooLarge(
+            f"The request head is larger than {settings.max_header_bytes} bytes.",
+            hint="Send long texts in the body; the limit is server.max_header_bytes.",
+        )
+    if version not in _VERSIONS:  # the parser reads a request line without a version as HTTP/0.9
         raise InvalidInput("Only HTTP/1.1 is supported.", hint="Use an HTTP client library, or curl.")
-    if len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > settings.max_header_bytes:
-        raise head_too_large(settings)
-    hosts = sum(name == b"host" for name, _ in headers)
-    if hosts > 1 or (hosts == 0 and http_version != "1.0"):
+    hosts = len(_values(headers, b"host"))
+    if hosts > 1 or (hosts == 0 and version != "1.0"):
         raise InvalidInput("The request needs exactly one Host header.", hint="Any name will do.")
-    _check_coding([value for name, value in headers if name == _CODING], headers, http_version)
-    if (announced_body(headers) or 0) > (maximum := largest_body(url, settings)):
-        raise body_too_large(maximum)
+    _check_coding(headers, version)
+    if _values(headers, b"upgrade") and b"upgrade" in b",".join(_values(headers, b"connection")).lower():
+        raise UpgradeRefused("Only HTTP/1.1 is supported.", hint="Do not send an Upgrade header.")
 
 
-def _check_coding(codings: Sequence[bytes], headers: Sequence[tuple[bytes, bytes]], version: str) -> None:
+def _check_coding(headers: Sequence[tuple[bytes, bytes]], version: str) -> None:
     """Allow `chunked`, once and alone: the parser would skip any other coding before it (RFC 9112, 6.1)."""
+    codings = _values(headers, b"transfer-encoding")
     if not codings:
         return
-    if version == "1.0" or any(name == b"content-length" for name, _ in headers):
+    if version == "1.0" or _values(headers, b"content-length"):
         raise InvalidInput(
             "Transfer-Encoding is not allowed in HTTP/1.0, nor beside Content-Length.",
             hint="Use an HTTP client library, or curl.",
@@ -57,74 +68,81 @@ def _check_coding(codings: Sequence[bytes], headers: Sequence[tuple[bytes, bytes
         )
 
 
-def announced_body(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
-    """Return the announced size of the body in bytes; None if it is chunked."""
-    if any(name == _CODING for name, _ in headers):
-        return None
-    return int(next((value for name, value in headers if name == b"content-length"), b"0"))
+def _values(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
+    return [value for each, value in headers if each == name]
 
 
-def largest_body(url: bytes, settings: ServerSettings) -> int:
-    """Return the maximum body size of a request to this target; prompts may contain pictures."""
-    return settings.max_proxy_body_bytes if _PROXIED.match(url) else settings.max_body_bytes
-
-
-def refusal(error: AgentctxError) -> bytes:
-    """Return the complete reply, after which the connection closes."""
-    status = HTTPStatus(431 if isinstance(error, HeadTooLarge) else STATUS[error.code])
+def refusal(error: AgentctxError) -> Response:
+    """Return the reply to a request that no application sees; the connection closes after it."""
     request_id = new_request_id()
-    body = error_json(error, request_id)
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\n"
-        "content-type: application/json\r\n"
-        f"content-length: {len(body)}\r\n"
-        f"{REQUEST_ID_HEADER.lower()}: {request_id}\r\n"
-        + "".join(f"{name.lower()}: {value}\r\n" for name, value in _extra_headers(error).items())
-        + "connection: close\r\n\r\n"
-    )
-    return head.encode() + body
+    headers = {REQUEST_ID_HEADER: request_id, "Connection": "close", **retry_after(error)}
+    if isinstance(error, UpgradeRefused):
+        headers["Upgrade"] = "HTTP/1.1"
+    status = 431 if isinstance(error, HeadTooLarge) else STATUS[error.code]
+    return Response(error_json(error, request_id), status, headers, media_type="application/json")
 
 
-def _extra_headers(error: AgentctxError) -> dict[str, str]:
-    return {"Upgrade": "HTTP/1.1"} if isinstance(error, UpgradeRefused) else retry_after(error)
+class LimitedBody:
+    """Receives a body within its limits of size and time. Only waiting for the peer takes time.
 
+    Its exceptions end in the application, which replies with them.
+    """
 
-def reason(error: httptools.HttpParserError) -> AgentctxError:
-    """Return our error that a callback raised and the parser wrapped, or a new one for malformed HTTP."""
-    if isinstance(error.__context__, AgentctxError):
-        return error.__context__
-    if isinstance(error.__context__, MemoryError):
-        return OutOfMemory("The daemon has no memory left for this request.")
-    return InvalidInput("The request is not valid HTTP/1.1.", hint="Use an HTTP client library, or curl.")
+    def __init__(self, receive: Receive, scope: Scope, settings: ServerSettings) -> None:
+        self._receive = receive
+        is_proxied = _PROXIED.match(scope["path"])  # prompts may contain pictures
+        self._most = settings.max_proxy_body_bytes if is_proxied else settings.max_body_bytes
+        self._timeout_s = self._left_s = settings.body_timeout_s
+        headers = scope["headers"]
+        is_chunked = bool(_values(headers, b"transfer-encoding"))
+        self._announced = 0 if is_chunked else int((_values(headers, b"content-length") or [b"0"])[0])
+        self._received = 0
+        self.wire_bytes = 2 * self._most if is_chunked else self._announced
+        """Largest size that the body may have on the wire: framing and trailers count too."""
+        self.is_complete = not is_chunked and not self._announced
+        self._may_wait = b"100-continue" not in _values(headers, b"expect")
 
+    async def receive(self) -> Message:
+        """Return the next message.
 
-def cut_off() -> InvalidInput:
-    return InvalidInput("The request ended before its body did.", hint="Send exactly Content-Length bytes.")
+        Raises:
+            TooLarge: the body, or the size that is announced, is over the limit.
+            RequestTimeout: the peer did not send it in time.
+        """
+        if self.is_complete:
+            return await self._receive()
+        self._check(self._announced)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(self._left_s):
+                message = await self._receive()
+        except TimeoutError:
+            self._may_wait = False
+            raise RequestTimeout(
+                f"The request body was not complete within {self._timeout_s:g} s.",
+                hint="Send the request in one go.",
+            ) from None
+        self._left_s -= loop.time() - began
+        self._received += len(message.get("body", b""))
+        self._check(self._received)
+        self.is_complete = not message.get("more_body", False)
+        return message
 
+    async def discard(self) -> None:
+        """Read the rest for a while, since closing a connection with unread data can lose the reply to it.
 
-def head_too_large(settings: ServerSettings) -> HeadTooLarge:
-    return HeadTooLarge(
-        f"The request head is larger than {settings.max_header_bytes} bytes.",
-        hint="Send long texts in the body; the limit is server.max_header_bytes.",
-    )
+        Not after a timeout, nor if the peer asks whether to send the body at all.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S if self._may_wait else 0):
+                while self._may_wait and not self.is_complete:
+                    self.is_complete = not (await self._receive()).get("more_body", False)
 
-
-def body_too_large(maximum: int) -> TooLarge:
-    return TooLarge(
-        f"The request body is larger than {maximum} bytes.",
-        hint="Send several requests; the limits are server.max_body_bytes and server.max_proxy_body_bytes.",
-    )
-
-
-def other_protocol(headers: Sequence[tuple[bytes, bytes]]) -> AgentctxError:
-    """Return the error for leaving HTTP. Only on 426 does Codex fall back from WebSocket at once."""
-    message = "Only HTTP/1.1 is supported."
-    if any(name == b"upgrade" for name, _ in headers):
-        return UpgradeRefused(message, hint="Do not send an Upgrade header.")
-    return InvalidInput(message, hint="Do not send CONNECT.")
-
-
-def too_slow(part: str, seconds: float) -> RequestTimeout:
-    return RequestTimeout(
-        f"The request {part} was not complete within {seconds:g} s.", hint="Send the request in one go."
-    )
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            raise TooLarge(
+                f"The request body is larger than {self._most} bytes.",
+                hint="Send several requests; the limits are server.max_body_bytes and "
+                "server.max_proxy_body_bytes.",
+            )

@@ -74,7 +74,7 @@ class Running:
 async def read_to_end(reader: asyncio.StreamReader) -> bytes:
     received = b""
     async with asyncio.timeout(TEST_TIMEOUT_S):
-        with contextlib.suppress(ConnectionResetError):
+        with contextlib.suppress(ConnectionError):
             while data := await reader.read(65_536):
                 received += data
     return received

@@ -11,11 +11,10 @@ import pytest
 from starlette.types import ASGIApp
 
 from agentctx.config.schema import ServerSettings
-from agentctx.server import connection
 from agentctx.server.http_server import HttpServer
 from tests.server.recording import RecordingService
 from tests.server.running import TEST_TIMEOUT_S, parse_reply, read_reply, read_to_end, running
-from tests.server.test_connection import GET, SEARCH, post
+from tests.server.test_request_limits import GET, SEARCH, post
 
 
 async def test_stop_finishes_a_running_request_and_closes_idle_connections() -> None:
@@ -68,17 +67,13 @@ async def test_stop_waits_for_a_request_whose_client_has_disconnected() -> None:
         await stopping
 
 
-async def test_unread_replies_do_not_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The replies fit into the transport's buffer, so the handlers have finished."""
-    monkeypatch.setattr(connection, "LINGER_S", 0.05)
-    async with running(RecordingService(block="a" * 20_000), shutdown_timeout_s=60) as daemon:
+async def test_unread_replies_do_not_delay_the_stop() -> None:
+    service = RecordingService(block="a" * 300_000)
+    async with running(service, shutdown_timeout_s=60, body_timeout_s=0.05) as daemon:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.connect(os.fspath(daemon.path))
-            while not any(
-                one.transport.get_write_buffer_size() for one in daemon.server._server._connections()
-            ):
-                sock.sendall(post(SEARCH, path=b"/v1/context", more=b""))
-                await daemon.is_healthy()
+            sock.sendall(post(SEARCH, path=b"/v1/context", more=b""))
+            await daemon.is_healthy()
             async with asyncio.timeout(TEST_TIMEOUT_S):
                 await daemon.server.stop()
 
@@ -132,22 +127,24 @@ async def test_signal_handlers_are_left_alone() -> None:
         assert {name: signal.getsignal(name) for name in before} == before
 
 
-async def test_the_server_moves_to_another_socket_and_keeps_open_connections(tmp_path: Path) -> None:
-    elsewhere = tmp_path / "b.sock"
+async def test_the_server_moves_to_another_socket_and_answers_running_requests(tmp_path: Path) -> None:
+    elsewhere, service = tmp_path / "b.sock", RecordingService(gate=asyncio.Event())
+    assert service.gate is not None
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.fspath(elsewhere))
         listening.listen()
         listening.setblocking(False)
-        async with running() as daemon, daemon.connection() as (reader, writer):
-            writer.write(GET)
-            await read_reply(reader)
+        async with running(service) as daemon, daemon.connection() as (reader, writer):
+            writer.write(post(SEARCH, more=b""))
+            await service.searching.wait()
             await daemon.server.move(listening)
-            writer.write(GET)
-            assert (await read_reply(reader)).status == 200
             new_reader, new_writer = await asyncio.open_unix_connection(os.fspath(elsewhere))
             new_writer.write(GET)
             assert (await read_reply(new_reader)).status == 200
             new_writer.close()
+            service.gate.set()
+            assert (await read_reply(reader)).status == 200
+            assert await read_to_end(reader) == b"", "the first socket's connections end"
             with pytest.raises(OSError, match="refused"):
                 await asyncio.open_unix_connection(os.fspath(daemon.path))
             await daemon.server.stop()

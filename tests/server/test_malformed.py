@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.server.malformed import GOOD, MALFORMED, in_chunks, with_header
-from tests.server.running import Running, parse_reply, read_reply, running
+from tests.server.running import Running, parse_reply, read_reply, read_to_end, running
 
 WELL_FORMED = {
     "with a length": GOOD,
@@ -32,11 +32,15 @@ async def problem(daemon: Running, malformed: bytes) -> str | None:
     """Return what is wrong with the reply to a malformed request, or None."""
     daemon.service.calls.clear()
     try:
-        reply = parse_reply(await daemon.exchange(malformed))
+        raw = await daemon.exchange(malformed)
     except TimeoutError:
         return "the connection stays open"
-    if (reply.status, reply.code) != (400, "invalid_input") or not reply.body["error"]["message"]:
-        return f"{reply.status} {reply.body}"
+    if not raw.endswith(b"Invalid HTTP request received."):  # uvicorn's words for what its parser refuses
+        reply = parse_reply(raw)
+        if (reply.status, reply.code) != (400, "invalid_input") or not reply.body["error"]["message"]:
+            return f"{reply.status} {reply.body}"
+    elif not raw.startswith(b"HTTP/1.1 400"):
+        return raw.decode()
     if daemon.service.calls:
         return f"it did {daemon.service.calls}"
     return None if await daemon.is_healthy() else "others are no longer served"
@@ -57,8 +61,9 @@ async def test_a_request_smuggled_behind_a_malformed_one_is_not_served(daemon: R
         daemon.service.calls.clear()
         async with daemon.connection() as (reader, writer):
             writer.write(malformed + smuggled)
-            found[name] = ((await read_reply(reader)).status, daemon.service.calls[:])
-    assert {name: what for name, what in found.items() if what != (400, [])} == {}
+            status = (await read_to_end(reader)).split(b" ")[1]
+            found[name] = (status, daemon.service.calls[:])
+    assert {name: what for name, what in found.items() if what != (b"400", [])} == {}
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -20,7 +20,7 @@ from agentctx.storage.quotas import Quotas, Usage
 from agentctx.wire import EditRequest, OutcomeRequest
 from tests.running_core import ME, running_core, save
 from tests.server.recording import RecordingService
-from tests.server.running import nothing, parse_reply, read_reply, read_to_end, recorded_app, running
+from tests.server.running import nothing, parse_reply, read_reply, recorded_app, running
 from tests.service.access.peers import PEERS, access_control, client_of
 
 ENTRY = {"collection": "knowledge", "key": "k", "content": "text"}
@@ -203,7 +203,7 @@ class WatchedQuotas(Quotas):
 
     def disconnect(self, uid: int) -> None:
         super().disconnect(uid)
-        if not self._connections:
+        if not +self._connections:
             self.empty.set()
 
 
@@ -214,8 +214,7 @@ async def test_an_excess_connection_is_429_and_releases_its_slot() -> None:
             for reader, writer in ((one, first), (two, second)):
                 writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
                 assert (await read_reply(reader)).status == 200
-            async with daemon.connection() as (reader, _):
-                reply = parse_reply(await read_to_end(reader))
+            reply = parse_reply(await daemon.exchange(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"))
             assert (reply.status, reply.code, reply.headers["retry-after"]) == (429, "rate_limited", "1")
         await quotas.empty.wait()
         assert await daemon.is_healthy()

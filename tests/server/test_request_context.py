@@ -30,11 +30,11 @@ async def test_every_error_has_the_request_id_in_its_body(path: str) -> None:
     assert reply.json()["error"]["request_id"] == reply.headers["x-request-id"]
 
 
-async def test_errors_of_single_entries_and_of_the_http_parser_have_the_request_id_too() -> None:
+async def test_errors_of_single_entries_and_of_refused_heads_have_the_request_id_too() -> None:
     async with running(RecordingService(outcomes=[NotFound("a"), NotFound("b")])) as daemon:
         entries = [{"collection": "knowledge", "key": "k", "content": "x"}] * 2
         many = await daemon.http.post("/v1/entries", json={"entries": entries})
-        refused = parse_reply(await daemon.exchange(b"no request\r\n\r\n"))
+        refused = parse_reply(await daemon.exchange(b"GET / HTTP/1.1\r\n\r\n"))
     ids = {result["error"]["request_id"] for result in many.json()["results"]}
     assert ids == {many.headers["x-request-id"]}
     assert refused.body["error"]["request_id"] == refused.headers["x-request-id"]

@@ -59,8 +59,8 @@ def configure_logging(settings: LogSettings) -> None:
     # At debug level, libraries log their inputs: texts, headers and keys.
     root.setLevel(max(logging.INFO, logging.getLevelNamesMapping()[settings.level.upper()]))
     logging.getLogger("agentctx").setLevel(settings.level.upper())
-    # uvicorn would log its start and end, as the daemon already does.
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # uvicorn would log its start and end, as the daemon already does, and every malformed request.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     # httpx would log every request to a provider.
     logging.getLogger("httpx").setLevel(logging.WARNING)
 

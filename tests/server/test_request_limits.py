@@ -2,20 +2,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import select
 import socket
+from typing import Any
 
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from agentctx.config.schema import ServerSettings
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.server.connection import MAX_WAITING, piece_end
-from agentctx.server.request_limits import HeadTooLarge, check_head
+from agentctx.server import request_limits
+from agentctx.server.peer import AHEAD_BYTES
+from agentctx.server.request_limits import HeadTooLarge, LimitedBody, check_head
 from tests.server.recording import RecordingService
-from tests.server.running import TEST_TIMEOUT_S, parse_reply, read_reply, read_to_end, running
+from tests.server.running import TEST_TIMEOUT_S, Running, parse_reply, read_reply, read_to_end, running
 
 SOON = 0.05
 """In seconds; a deadline that the test waits for."""
@@ -78,54 +81,28 @@ NOT_HTTP = {
 }
 
 
-@pytest.mark.parametrize("request_bytes", NOT_HTTP.values(), ids=NOT_HTTP)
-async def test_anything_but_http_is_400_and_closes_the_connection(request_bytes: bytes) -> None:
+async def test_anything_but_http_is_400_and_closes_the_connection() -> None:
     async with running() as daemon:
-        reply = parse_reply(await daemon.exchange(request_bytes))
+        problems = {name: await problem(daemon, request) for name, request in NOT_HTTP.items()}
         assert await daemon.is_healthy()
-    assert (reply.status, reply.code) == (400, "invalid_input")
-    assert reply.body["error"]["hint"]
-    assert reply.headers["connection"] == "close"
-    assert "x-agentctx-version" not in reply.headers, "the peer is not known yet"
-    assert reply.headers["x-request-id"]
+    assert {name: what for name, what in problems.items() if what} == {}
     assert daemon.service.calls == []
 
 
-BAD_BODIES = {
-    "empty": b"",
-    "spaces": b"  ",
-    "NUL": b"\0",
-    "lone surrogate": b'{"query":"\\ud800"}',
-    "raw surrogate": b'{"query":"\xed\xa0\x80"}',
-    "not utf-8": b'{"query":"\xff"}',
-    "duplicate": b'{"query":"a","query":"b"}',
-    "NaN": b'{"query":"a","max_distance":NaN}',
-    "1e999": b'{"query":"a","max_distance":1e999}',
-    "deep": b"[" * 10_000,
-    "huge integer": b'{"query":"a","limit":' + b"9" * 100_000 + b"}",
-    "wrong type": b'{"query":["a"]}',
-    "unknown field": b'{"query":"a","x":1}',
-    "null": b"null",
-}
+async def problem(daemon: Running, request: bytes) -> bytes | None:
+    """Return the reply if it is wrong. What the parser refuses is explained by uvicorn, in plain text."""
+    raw = await daemon.exchange(request)
+    head, _, body = raw.lower().partition(b"\r\n\r\n")
+    is_explained = body == b"invalid http request received." or b'"code": "invalid_input"' in body
+    is_closed = head.startswith(b"http/1.1 400 ") and b"\r\nconnection: close" in head
+    return None if is_explained and is_closed and b"x-agentctx-version" not in head else raw
 
 
-@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
-@pytest.mark.parametrize("send", [post, chunked])
-async def test_an_invalid_body_is_400_with_a_length_or_in_chunks(body: bytes, send: object) -> None:
-    request = chunked(*([body] if body else [])) if send is chunked else post(body)
-    async with running() as daemon:
-        reply = parse_reply(await daemon.exchange(request))
-        assert await daemon.is_healthy()
-    assert (reply.status, reply.code) == (400, "invalid_input")
-    assert daemon.service.calls == []
-
-
-async def test_a_body_may_come_in_chunks_and_its_trailers_are_ignored() -> None:
-    end = b"1;x=y\r\n}\r\n0\r\nIdempotency-Key: late\r\nX-Request-Id: late\r\n\r\n"
+async def test_a_body_may_come_in_chunks() -> None:
+    end = b"1;x=y\r\n}\r\n0\r\n\r\n"
     request = chunked(b'{"collection"', b':"a"', end=end).replace(b"/v1/search", b"/v1/entries")
     async with running() as daemon:
-        reply = parse_reply(await daemon.exchange(request))
-    assert (reply.status, daemon.service.calls[0][2]) == (201, {"idempotency_key": None})
+        assert parse_reply(await daemon.exchange(request)).status == 201
 
 
 async def test_a_request_may_arrive_byte_by_byte() -> None:
@@ -205,7 +182,7 @@ async def test_a_chunked_body_is_limited() -> None:
 
 async def test_a_client_may_send_a_refused_body_to_its_end() -> None:
     async with running(max_body_bytes=100_000) as daemon, daemon.connection() as (reader, writer):
-        writer.write(chunked(*[b"a" * 10_000] * 100))
+        writer.write(chunked(*[b"a" * 10_000] * 40))
         await writer.drain()
         writer.write_eof()
         assert parse_reply(await read_to_end(reader)).status == 413
@@ -214,27 +191,33 @@ async def test_a_client_may_send_a_refused_body_to_its_end() -> None:
 async def test_trailers_are_limited() -> None:
     async with running(max_body_bytes=1_000) as daemon, daemon.connection() as (reader, writer):
         writer.write(chunked(SEARCH, end=b"0\r\n"))
-        for _ in range(300):
-            with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError):
+            for _ in range(AHEAD_BYTES // 500):
                 writer.write(b"x: " + b"a" * 1_000 + b"\r\n")
                 await writer.drain()
-        reply = parse_reply(await read_to_end(reader))
-    assert (reply.status, reply.code) == (413, "too_large")
+        assert await read_to_end(reader) == b""
+    assert daemon.service.calls == []
 
 
-@pytest.mark.parametrize("in_one_piece", [True, False])
-async def test_a_head_over_the_limit_is_431(in_one_piece: bool) -> None:
+async def test_a_head_over_the_limit_is_431() -> None:
     head = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 20_000
     async with running() as daemon:
-        parts = [head + b"\r\n\r\n"] if in_one_piece else [head, b"a" * 20_000, b"a" * 20_000]
-        async with daemon.connection() as (reader, writer):
-            for part in parts:
-                writer.write(part)
-                await writer.drain()
-                await daemon.is_healthy()  # the part has been read: the next one arrives alone
-            reply = parse_reply(await read_to_end(reader))
+        reply = parse_reply(await daemon.exchange(head + b"\r\n\r\n"))
         assert await daemon.is_healthy()
     assert (reply.status, reply.code) == (431, "too_large")
+    assert reply.headers["connection"] == "close"
+
+
+async def test_a_head_without_end_is_cut() -> None:
+    async with running() as daemon, daemon.connection() as (reader, writer):
+        writer.write(GET)
+        await read_reply(reader)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(3):
+                writer.write(b"GET /healthz HTTP/1.1\r\nX: " + b"a" * AHEAD_BYTES)
+                await writer.drain()
+        assert await read_to_end(reader) == b""
+        assert await daemon.is_healthy()
 
 
 async def test_many_small_headers_or_a_long_path_count_too() -> None:
@@ -245,49 +228,60 @@ async def test_many_small_headers_or_a_long_path_count_too() -> None:
     assert parse_reply(many).status == parse_reply(long).status == 431
 
 
+def head_of(path: str = "/", version: str = "1.1", **headers: str) -> dict[str, Any]:
+    lines = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return {
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "http_version": version,
+        "headers": lines,
+    }
+
+
 def test_a_head_of_exactly_the_limit_is_accepted() -> None:
-    settings = ServerSettings(max_header_bytes=20, max_body_bytes=5)
-    headers = [(b"host", b"12345678")]
-    check_head(b"/123", headers, "1.1", settings)
+    settings = ServerSettings(max_header_bytes=20)
+    check_head(head_of("/123", host="12345678"), settings)
     with pytest.raises(HeadTooLarge):
-        check_head(b"/1234", headers, "1.1", settings)
+        check_head(head_of("/1234", host="12345678"), settings)
 
 
-def test_a_body_of_exactly_the_limit_is_accepted() -> None:
-    settings = ServerSettings(max_body_bytes=5)
-    check_head(b"/", [(b"host", b"a"), (b"content-length", b"5")], "1.1", settings)
+async def received(scope: dict[str, Any], *pieces: bytes, **settings: int) -> bytes:
+    """Return the body of a request that is received in these pieces."""
+    messages = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    messages[-1]["more_body"] = False
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    body, parts = LimitedBody(receive, scope, ServerSettings(**settings)), list[bytes]()
+    while messages:
+        parts.append((await body.receive())["body"])
+    assert body.is_complete
+    return b"".join(parts)
+
+
+async def test_a_body_of_exactly_the_limit_is_accepted() -> None:
+    assert await received(head_of(content_length="5"), b"123", b"45", max_body_bytes=5) == b"12345"
+    assert await received(head_of(transfer_encoding="chunked"), b"1", b"2345", max_body_bytes=5) == b"12345"
     with pytest.raises(TooLarge):
-        check_head(b"/", [(b"host", b"a"), (b"content-length", b"6")], "1.1", settings)
-
-
-@pytest.mark.parametrize("path", [b"/proxy/openai/v1/responses", b"/t/TOKEN/proxy/anthropic/v1/messages"])
-def test_a_proxied_body_may_be_larger(path: bytes) -> None:
-    settings = ServerSettings(max_body_bytes=5, max_proxy_body_bytes=6)
-    check_head(path, [(b"host", b"a"), (b"content-length", b"6")], "1.1", settings)
+        await received(head_of(content_length="6"), b"", max_body_bytes=5)
     with pytest.raises(TooLarge):
-        check_head(b"/t/TOKEN/v1/search", [(b"host", b"a"), (b"content-length", b"6")], "1.1", settings)
+        await received(head_of(transfer_encoding="chunked"), b"123", b"456", max_body_bytes=5)
+
+
+@pytest.mark.parametrize("path", ["/proxy/openai/v1/responses", "/t/TOKEN/proxy/anthropic/v1/messages"])
+async def test_a_proxied_body_may_be_larger(path: str) -> None:
+    limits = {"max_body_bytes": 5, "max_proxy_body_bytes": 6}
+    assert await received(head_of(path, content_length="6"), b"123456", **limits)
+    with pytest.raises(TooLarge):
+        await received(head_of("/t/TOKEN/v1/search", content_length="6"), b"123456", **limits)
 
 
 def test_exactly_one_host_is_required_since_http_1_1() -> None:
-    settings = ServerSettings()
-    check_head(b"/", [], "1.0", settings)
+    check_head(head_of(version="1.0"), ServerSettings())
     with pytest.raises(InvalidInput):
-        check_head(b"/", [], "1.1", settings)
-
-
-@pytest.mark.parametrize(
-    ("data", "body_left", "end"),
-    [
-        (b"GET / HTTP/1.1\r\n\r\nGET", 0, 18),
-        (b"GET / HTT", 0, 9),
-        (b"{}GET", 2, 2),
-        (b"{}", 5, 2),
-        (b"a" * 10_000, None, 4_096),
-    ],
-)
-def test_data_is_split_where_a_request_may_end(data: bytes, body_left: int | None, end: int) -> None:
-    assert piece_end(data, 0, body_left) == end
-    assert piece_end(b"xx" + data, 2, body_left) == end + 2
+        check_head(head_of(), ServerSettings())
 
 
 # Deadlines.
@@ -298,17 +292,15 @@ def test_data_is_split_where_a_request_may_end(data: bytes, body_left: int | Non
     [b"", b"\r\n", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"],
     ids=["silence", "blank line", "half line", "half head"],
 )
-async def test_an_incomplete_head_is_408(begin: bytes) -> None:
+async def test_a_connection_with_an_incomplete_head_is_closed(begin: bytes) -> None:
     async with running(header_timeout_s=SOON) as daemon:
-        reply = parse_reply(await daemon.exchange(begin))
+        assert await daemon.exchange(begin) == b""
         assert await daemon.is_healthy()
-    assert (reply.status, reply.code) == (408, "request_timeout")
-    assert "0.05 s" in reply.body["error"]["message"]
 
 
 @pytest.mark.parametrize(
     "begin",
-    [post(SEARCH)[:-1], chunked(SEARCH, end=b""), chunked(SEARCH, end=b"0\r\n")],
+    [post(SEARCH, more=b"")[:-1], chunked(SEARCH, end=b""), chunked(SEARCH, end=b"0\r\n")],
     ids=["by length", "between chunks", "before the trailers"],
 )
 async def test_an_incomplete_body_is_408(begin: bytes) -> None:
@@ -316,6 +308,8 @@ async def test_an_incomplete_body_is_408(begin: bytes) -> None:
         reply = parse_reply(await daemon.exchange(begin))
         assert await daemon.is_healthy()
     assert (reply.status, reply.code) == (408, "request_timeout")
+    assert "0.05 s" in reply.body["error"]["message"]
+    assert reply.headers["connection"] == "close"
     assert daemon.service.calls == []
 
 
@@ -328,6 +322,18 @@ async def test_slow_sending_does_not_extend_the_deadline() -> None:
                 writer.write(b"X: a\r\n")
                 await writer.drain()
             await daemon.is_healthy()
+        assert await reading == b""
+
+
+async def test_a_dripping_body_is_408() -> None:
+    async with running(body_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
+        reading = asyncio.create_task(read_to_end(reader))
+        writer.write(post(b" " * 10_000)[:-10_000])
+        while not reading.done():
+            with contextlib.suppress(ConnectionError):
+                writer.write(b" ")
+                await writer.drain()
+            await daemon.is_healthy()
         assert parse_reply(await reading).status == 408
 
 
@@ -336,16 +342,16 @@ async def test_blank_lines_do_not_keep_an_idle_connection_open() -> None:
         writer.write(GET)
         await read_reply(reader)
         writer.write(b"\r\n")
-        assert parse_reply(await read_to_end(reader)).status == 408
+        assert await read_to_end(reader) == b""
 
 
 async def test_an_idle_connection_outlives_the_request_deadlines() -> None:
     async with running(header_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
         writer.write(GET)
         await read_reply(reader)
-        later = parse_reply(await daemon.exchange(b""))  # a later connection that sends nothing
+        assert await daemon.exchange(b"") == b""  # a later connection that sends nothing
         writer.write(GET)
-        assert ((await read_reply(reader)).status, later.status) == (200, 408)
+        assert (await read_reply(reader)).status == 200
 
 
 async def test_an_idle_connection_is_closed_without_a_reply() -> None:
@@ -355,21 +361,15 @@ async def test_an_idle_connection_is_closed_without_a_reply() -> None:
         assert await read_to_end(reader) == b""
 
 
-async def test_an_incomplete_body_that_the_handler_ignores_times_out() -> None:
+async def test_an_incomplete_body_that_the_handler_ignores_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The handler replies without reading the body, whose end never arrives."""
     head = b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc"
-    async with running(body_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
+    monkeypatch.setattr(request_limits, "LINGER_S", SOON)
+    async with running() as daemon, daemon.connection() as (reader, writer):
         writer.write(head)
         assert (await read_reply(reader)).status == 200
-        assert await read_to_end(reader) == b""
-
-
-async def test_a_connection_is_idle_again_after_an_ignored_body() -> None:
-    head = b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc"
-    async with running(keep_alive_s=SOON) as daemon, daemon.connection() as (reader, writer):
-        writer.write(head)
-        assert (await read_reply(reader)).status == 200
-        writer.write(b"def")
         assert await read_to_end(reader) == b""
 
 
@@ -382,53 +382,23 @@ async def test_no_deadline_applies_while_the_service_works() -> None:
     ):
         writer.write(post(SEARCH, more=b"") + LAST_GET[:10])  # and half of the next request
         await service.searching.wait()
-        silent = await daemon.exchange(b"")  # takes as long as any of the deadlines
-        assert parse_reply(silent).status == 408
+        assert await daemon.exchange(b"") == b""  # takes as long as any of the deadlines
         service.gate.set()
         assert (await read_reply(reader)).status == 200
-        # Now the deadline of the other half applies.
-        assert parse_reply(await read_to_end(reader)).status == 408
+        # Now the other half has to be complete soon.
+        assert await read_to_end(reader) == b""
 
 
 async def test_no_deadline_applies_while_the_handler_does_not_read() -> None:
-    gate = asyncio.Event()
-
     async def app(_: Scope, receive: Receive, send: Send) -> None:
-        await gate.wait()
+        await asyncio.sleep(3 * SOON)
         while (await receive())["more_body"]:
             pass
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"{}"})
 
-    async with (
-        running(asgi=app, body_timeout_s=SOON) as daemon,
-        daemon.connection() as (reader, writer),
-    ):
-        writer.write(post(b"a" * 1_000_000))
-        assert parse_reply(await daemon.exchange(post(SEARCH)[:-1])).status == 408
-        assert parse_reply(await daemon.exchange(post(SEARCH)[:-1])).status == 408
-        gate.set()
-        assert parse_reply(await read_to_end(reader)).status == 200
-
-
-async def test_a_handler_learns_of_a_refusal_and_cannot_reply_after_it() -> None:
-    disconnected = asyncio.Event()
-
-    async def app(_: Scope, receive: Receive, send: Send) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        disconnected.set()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"late"})
-
-    async with (
-        running(asgi=app, body_timeout_s=SOON) as daemon,
-        daemon.connection() as (reader, writer),
-    ):
-        writer.write(post(SEARCH)[:-1])
-        await disconnected.wait()
-        assert daemon.server._server._connections()  # the connection is still open
-        assert parse_reply(await read_to_end(reader)).status == 408
+    async with running(asgi=app, body_timeout_s=SOON) as daemon:
+        assert parse_reply(await daemon.exchange(post(b"a" * 1_000_000))).status == 200
 
 
 async def test_a_peer_that_never_reads_is_disconnected() -> None:
@@ -505,71 +475,26 @@ async def test_100_pipelined_requests_are_answered_in_order() -> None:
 
 
 @pytest.mark.parametrize("one", [post(SEARCH, more=b""), GET], ids=["with bodies", "without"])
-async def test_the_number_of_waiting_requests_is_limited(one: bytes) -> None:
-    service = RecordingService(gate=asyncio.Event())
-    assert service.gate is not None
-    async with running(service) as daemon, daemon.connection() as (_, writer):
-        writer.write(post(SEARCH, more=b"") + one * 100_000)
-        await service.searching.wait()
-        await daemon.is_healthy()
-        assert writer.transport.get_write_buffer_size(), "the rest stays in the kernel"
-        assert max(len(each.pipeline) for each in daemon.server._server._connections()) <= MAX_WAITING + 1
-        writer.transport.abort()
-        service.gate.set()
-    assert len(service.calls) <= MAX_WAITING + 2
-
-
-# Half-closed connections.
-
-
-HALVES = {
-    "one": (post(SEARCH, more=b""), 1),
-    "three": (post(SEARCH, more=b"") * 3, 3),
-    "more than may wait": (post(SEARCH, more=b"") * 50, 50),
-    "in chunks": (chunked(SEARCH).replace(b"Connection: close\r\n", b""), 1),
-    "and the beginning of another": (post(SEARCH, more=b"") + b"GET /hea", 1),
-}
-
-
-@pytest.mark.parametrize("name", HALVES)
-async def test_a_client_that_half_closes_gets_its_replies(name: str) -> None:
-    requests, count = HALVES[name]
-    service = RecordingService(gate=asyncio.Event())
-    assert service.gate is not None
-    async with running(service) as daemon, daemon.connection() as (reader, writer):
-        writer.write(requests)
-        writer.write_eof()
-        await service.searching.wait()
-        await daemon.is_healthy()  # the end of the stream has been read
-        service.gate.set()
+async def test_the_bytes_sent_ahead_are_limited(one: bytes) -> None:
+    most = 3 * AHEAD_BYTES // len(one)
+    async with running() as daemon, daemon.connection() as (reader, writer):
+        writer.write(one * (2 * most))
         raw = await read_to_end(reader)
-    assert raw.count(b"HTTP/1.1 200 OK") == count == len(service.calls)
-    assert raw.count(b"HTTP/1.1") == count
+        assert await daemon.is_healthy()
+    assert raw.count(b"HTTP/1.1 200") < most
+    assert len(daemon.service.calls) < most
 
 
-@pytest.mark.parametrize("before", [0, 2])
-async def test_an_incomplete_body_before_a_half_close_is_400(before: int) -> None:
+async def test_a_client_that_ends_its_side_counts_as_gone() -> None:
     async with running() as daemon, daemon.connection() as (reader, writer):
-        writer.write(post(SEARCH, more=b"") * before + post(SEARCH)[:-1])
-        writer.write_eof()
-        for _ in range(before):
-            assert (await read_reply(reader)).status == 200
-        reply = parse_reply(await read_to_end(reader))
-    assert (reply.status, reply.code) == (400, "invalid_input")
-    assert len(daemon.service.calls) == before
-
-
-@pytest.mark.parametrize("sent", [b"", GET, GET[:-2]], ids=["silence", "a whole request", "half a head"])
-async def test_a_half_closed_connection_without_pending_replies_is_closed(sent: bytes) -> None:
-    async with running() as daemon, daemon.connection() as (reader, writer):
-        writer.write(sent)
-        if sent == GET:
-            await read_reply(reader)
+        writer.write(post(SEARCH)[:-1])
         writer.write_eof()
         assert await read_to_end(reader) == b""
+        assert await daemon.is_healthy()
+    assert daemon.service.calls == []
 
 
-async def test_a_closed_connection_is_not_taken_for_a_half_closed_one() -> None:
+async def test_a_handler_learns_that_the_peer_is_gone() -> None:
     left = asyncio.Event()
 
     async def app(_: Scope, receive: Receive, send: Send) -> None:
@@ -586,30 +511,24 @@ async def test_a_closed_connection_is_not_taken_for_a_half_closed_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "status"),
+    "bad",
     [
-        (b"nonsense\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", 413),
-        (chunked(b"x" * 2_000_000), 413),
-        (chunked(SEARCH, end=b"zz\r\n"), 400),
-        (chunked(SEARCH, end=b"zz\r\n").replace(b"/v1/search", b"/healthz"), 400),
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        chunked(SEARCH, end=b"zz\r\n"),
+        chunked(SEARCH, end=b"zz\r\n").replace(b"/v1/search", b"/healthz"),
     ],
-    ids=["noise", "no host", "long", "long in chunks", "bad chunk", "bad chunk nobody reads"],
+    ids=["noise", "no host", "bad chunk", "bad chunk nobody reads"],
 )
-async def test_the_refusal_of_a_bad_request_waits_for_earlier_replies(
-    bad: bytes, status: int, caplog: pytest.LogCaptureFixture
+async def test_a_bad_request_behind_a_good_one_ends_the_connection(
+    bad: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service = RecordingService(gate=asyncio.Event())
-    assert service.gate is not None
+    service = RecordingService()
     async with running(service) as daemon, daemon.connection() as (reader, writer):
-        writer.write(post(SEARCH, more=b"") + bad)
-        await service.searching.wait()
-        await daemon.is_healthy()
-        service.gate.set()
-        assert (await read_reply(reader)).status == 200
-        assert parse_reply(await read_to_end(reader)).status == status
-    assert not caplog.records
+        writer.write(post(SEARCH, more=b"") + bad + post(SEARCH))
+        assert b"HTTP/1.1 400" in await read_to_end(reader)
+        assert await daemon.is_healthy()
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert [call[0] for call in service.calls] == ["search"]
 
 
@@ -617,7 +536,7 @@ async def test_the_refusal_of_a_bad_request_waits_for_earlier_replies(
 async def test_a_refused_request_does_nothing_even_if_the_route_ignores_its_body(head: bytes) -> None:
     bad = head + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     async with running() as daemon:
-        assert parse_reply(await daemon.exchange(bad)).status == 400
+        assert (await daemon.exchange(bad)).startswith(b"HTTP/1.1 400")
         assert await daemon.is_healthy()
     assert daemon.service.calls == []
 
@@ -672,6 +591,6 @@ async def test_a_disconnect_in_the_middle_of_a_body_leaves_no_task() -> None:
             writer.write(post(SEARCH)[:-1])
             await daemon.is_healthy()
         async with asyncio.timeout(TEST_TIMEOUT_S):
-            while daemon.server._server.server_state.tasks:
+            while daemon.server._open.requests:
                 await daemon.is_healthy()
     assert daemon.service.calls == []
