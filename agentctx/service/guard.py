@@ -8,7 +8,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar, cast
 
-from agentctx.embedding.fair_queue import RequestScheduler
+from agentctx.embedding.fair_queue import FairQueue
 from agentctx.service.audit import AuditTrail
 from agentctx.service.guard_rules import AccessContext
 from agentctx.service.operations import Method, operation_of
@@ -18,13 +18,13 @@ T = TypeVar("T")
 
 
 class Guard:
-    """Limits each peer to its grants, schedules users and processes fairly, and records what they did."""
+    """Limits each peer to its grants, serves users in turn, and records what they did."""
 
     def __init__(self, context: AccessContext, trail: AuditTrail) -> None:
         self.access = context.access
         self._context = context
         self._trail = trail
-        self._scheduler = RequestScheduler()
+        self._queue = FairQueue()
 
     def __call__(self, method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Return an operation's method with all of this around each call."""
@@ -39,7 +39,7 @@ class Guard:
             reply: Any = await operation.rule(self._context, operation.policy.right, peer, arguments)
             if reply is None:
                 is_scheduled = operation.is_scheduled
-                async with self._scheduler.admit(peer.uid, peer.pid) if is_scheduled else nullcontext():
+                async with self._queue.admit(peer.uid) if is_scheduled else nullcontext():
                     reply = await work(**arguments)
                     note = operation.audit(arguments, reply) if operation.audit else None
                     if note is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -29,21 +30,12 @@ class Usage:
     waiting: int
 
 
-class TokenBucket:
-    """Allows `rate` requests per second on average, with bursts of up to `burst`."""
+@dataclass(slots=True)
+class _User:
+    """A user's token bucket: a request takes one, and `requests_per_second` are added."""
 
-    def __init__(self, burst: int, now: float) -> None:
-        self._tokens = float(burst)
-        self._filled = now
-
-    def take(self, *, rate: float, burst: int, now: float) -> float:
-        """Take a token and return 0.0, or return the seconds until one is available."""
-        self._tokens = min(float(burst), self._tokens + max(0.0, now - self._filled) * rate)
-        self._filled = max(self._filled, now)
-        if self._tokens >= 1.0:
-            self._tokens -= 1.0
-            return 0.0
-        return (1.0 - self._tokens) / rate
+    tokens: float
+    seen: float
 
 
 class Quotas:
@@ -66,14 +58,11 @@ class Quotas:
     ) -> None:
         self._settings = settings
         self._unlimited = frozenset(unlimited)
-        self._capacity = capacity
+        self._most_waiting = settings.queue_share * capacity if settings.queue_share < 1.0 else math.inf
         self._refused = refused
-        self._buckets: dict[int, TokenBucket] = {}
-        self._seen: dict[int, float] = {}
+        self._users: dict[int, _User] = {}
+        """By uid, in the order of their last requests."""
         self._connections: Counter[int] = Counter()
-
-    def has_quotas(self, uid: int) -> bool:
-        return uid not in self._unlimited
 
     def connect(self, uid: int) -> None:
         """Count a connection until `disconnect`.
@@ -83,39 +72,41 @@ class Quotas:
         """
         self._connections[uid] += 1
         maximum = self._settings.connections
-        if maximum and self.has_quotas(uid) and self._connections[uid] > maximum:
+        if maximum and uid not in self._unlimited and self._connections[uid] > maximum:
             raise self._over("connections", f"You already have {maximum} connections open.", 1.0)
 
     def disconnect(self, uid: int) -> None:
         self._connections[uid] -= 1
-        if self._connections[uid] <= 0:
-            del self._connections[uid]
 
-    def request(self, uid: int, now: float, *, is_admin: bool = False) -> None:
-        """Count a request.
+    def request(self, uid: int, now: float, *, is_admin: bool = False) -> bool:
+        """Count a request. Return whether this user has quotas.
 
         Raises:
             RateLimited: the user exceeds `requests_per_second`.
         """
-        self._note(uid, now)
-        rate, burst = self._settings.requests_per_second, self._settings.burst
-        if not rate or is_admin or not self.has_quotas(uid):
-            return
-        bucket = self._buckets.setdefault(uid, TokenBucket(burst, now))
-        if wait_s := bucket.take(rate=rate, burst=burst, now=now):
-            raise self._over("requests", f"You send more than {rate:g} requests a second.", wait_s)
+        rate, burst = self._settings.requests_per_second, float(self._settings.burst)
+        user = self._users[uid] = self._users.pop(uid, _User(burst, now))
+        if len(self._users) > _MAX_USERS:
+            del self._users[next(iter(self._users))]
+        user.tokens = min(burst, user.tokens + max(0.0, now - user.seen) * rate)
+        user.seen = max(user.seen, now)
+        is_limited = not is_admin and uid not in self._unlimited
+        if is_limited and rate:
+            if user.tokens < 1.0:
+                wait_s = (1.0 - user.tokens) / rate
+                raise self._over("requests", f"You send more than {rate:g} requests a second.", wait_s)
+            user.tokens -= 1.0
+        return is_limited
 
     def save(self, uid: int, usage: Usage, adding: int, now: float) -> None:
-        """Check the quotas for a save of at most `adding` bytes.
+        """Check the quotas of a user who has some for a save of at most `adding` bytes.
 
         Raises:
             RateLimited: too many of the user's texts wait to be embedded while others use the daemon.
             QuotaExceeded: the user would store more than allowed.
         """
-        if not self.has_quotas(uid):
-            return
-        share = self._settings.queue_share
-        if share < 1.0 and usage.waiting >= share * self._capacity and self._is_shared(uid, now):
+        others = (user for other, user in self._users.items() if other != uid)
+        if usage.waiting >= self._most_waiting and any(now - user.seen <= IN_USE_S for user in others):
             raise self._over("queue", f"{usage.waiting} of your texts wait to be embedded.", DRAINING_S)
         maximum = self._settings.stored_mb * _MEBIBYTE
         if maximum and usage.stored_bytes + adding > maximum:
@@ -124,17 +115,6 @@ class Quotas:
                 f"Storage quota exceeded: you may store {self._settings.stored_mb} MiB of content and have "
                 f"{usage.stored_bytes / _MEBIBYTE:.1f} MiB."
             )
-
-    def _is_shared(self, uid: int, now: float) -> bool:
-        return any(now - seen <= IN_USE_S for other, seen in self._seen.items() if other != uid)
-
-    def _note(self, uid: int, now: float) -> None:
-        self._seen.pop(uid, None)  # keeps the order by last request
-        self._seen[uid] = now
-        if len(self._seen) > _MAX_USERS:
-            forgotten = next(iter(self._seen))
-            del self._seen[forgotten]
-            self._buckets.pop(forgotten, None)
 
     def _over(self, quota: Quota, what: str, retry_after_s: float) -> RateLimited:
         self._refused(quota)
