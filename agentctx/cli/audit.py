@@ -46,13 +46,10 @@ def verify(
         Path | None,
         typer.Option(help="A database or backup to verify, opened read-only; the daemon need not run."),
     ] = None,
-    head: Annotated[
-        str | None, typer.Option(help="The head reported by an earlier verify; the chain must contain it.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Verify the hash chain of the audit trail: no row was changed and none is missing."""
-    verdict = _of_file(database, head) if database is not None else _of_daemon(ctx, head)
+    verdict = _of_daemon(ctx) if database is None else _of_file(database)
     show(verdict, verdict_lines(verdict), as_json)
     if not verdict.sound:
         raise typer.Exit(1)
@@ -84,13 +81,8 @@ def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
 
 def verdict_lines(verdict: AuditVerdict) -> list[str]:
     """Return the verdict, followed by the listed faults."""
-    if verdict.head is None and verdict.sound:
-        return [f"ok  nothing is chained yet, {verdict.rows} rows"]
     if verdict.sound:
-        return [
-            f"ok  {verdict.rows} rows, {verdict.first or 0} to {verdict.last or 0}",
-            f"    head {verdict.head}: keep it elsewhere and compare it later with --head",
-        ]
+        return [f"ok  {verdict.rows} rows"]
     lines = [paint(f"damaged  {verdict.faults} of the checks of {verdict.rows} rows failed", "red")]
     for fault in verdict.listed:
         where = "chain" if fault.seq is None else f"row {fault.seq}"
@@ -100,17 +92,16 @@ def verdict_lines(verdict: AuditVerdict) -> list[str]:
     return lines
 
 
-def _of_daemon(ctx: typer.Context, head: str | None) -> AuditVerdict:
+def _of_daemon(ctx: typer.Context) -> AuditVerdict:
     with connect(ctx) as client:
-        return client.verify_audit(head)
+        return client.verify_audit()
 
 
-def _of_file(database: Path, head: str | None) -> AuditVerdict:
-    from agentctx.service.audit import noted_head
+def _of_file(database: Path) -> AuditVerdict:
     from agentctx.service.views import audit_verdict
     from agentctx.storage.opening import offline_storage
 
-    return audit_verdict(offline_storage().verify_audit(database, noted_head(head)))
+    return audit_verdict(offline_storage().verify_audit(database))
 
 
 def _summary(detail: dict[str, Any]) -> str:

@@ -17,14 +17,14 @@ from pydantic import Field, SecretStr
 
 from agentctx import __version__, wire
 from agentctx.config.schema import AuditSettings, Settings
-from agentctx.errors import DeadlineExceeded, InvalidInput, StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.access.policy import DAEMON
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import PAGE, Limit, Peer
 from agentctx.service.operations import Operation
 from agentctx.service.views import audit_page, audit_verdict
 from agentctx.service.write_behind import WriteBehind
-from agentctx.storage.audit import AuditQuery, AuditStorage, Event, Head, parse_head
+from agentctx.storage.audit import AuditQuery, AuditStorage, Event
 from agentctx.times import Clock
 
 log = structlog.get_logger("agentctx.audit")
@@ -58,6 +58,7 @@ class AuditTrail(WriteBehind[Event]):
         self._unrecorded = 0
         self.dropped = 0
         """Rows dropped since the start."""
+        self._digests: Mapping[str, str] = {}
         storage.saves = settings.enabled
 
     async def record(self, peer: Peer, note: AuditNote) -> None:
@@ -81,7 +82,7 @@ class AuditTrail(WriteBehind[Event]):
     async def note_settings(
         self, kind: str, settings: Settings, secret: Callable[[], Awaitable[bytes]]
     ) -> None:
-        """Record the configuration at startup and when a reload has changed it.
+        """Record the configuration at the start, and the settings that a reload has changed.
 
         A failure to record it is logged and counted; the daemon continues.
         """
@@ -89,9 +90,12 @@ class AuditTrail(WriteBehind[Event]):
             return
         try:
             key = await secret()
-            digests = digests_of(settings, key)
-            detail = {"version": __version__, "config": digest_of(sorted(digests.items()), key)}
-            await self._storage.note_config(kind, digests, detail, only_changes=kind != "start")
+            before, self._digests = self._digests, digests_of(settings, key)
+            digests = sorted(self._digests.items())
+            changed = [name for name, digest in digests if before.get(name, digest) != digest]
+            if changed or kind == "start":
+                detail = {"version": __version__, "config": digest_of(digests, key), "changed": changed}
+                await self._storage.add([Event(kind=kind, principal=None, detail=detail)])
         except (DeadlineExceeded, StorageFailed) as error:
             self._drop(1, error.message)
 
@@ -135,22 +139,10 @@ class AuditReader:
         return audit_page(rows, limit=limit)
 
     @Operation("POST", "/audit/verify", DAEMON, errors=(403, 504))
-    async def verify_audit(self, request: wire.AuditVerifyRequest, peer: Peer) -> wire.AuditVerdict:  # noqa: ARG002
+    async def verify_audit(self, peer: Peer) -> wire.AuditVerdict:  # noqa: ARG002
         """Verify from the hash chain of the audit trail that all rows are present and unchanged."""
         await self.trail.flush()
-        return audit_verdict(await self.storage.verify(noted_head(request.head)))
-
-
-def noted_head(text: str | None) -> Head | None:
-    """Parse the head of a chain as an earlier verification printed it. Raises `InvalidInput`."""
-    if text is None:
-        return None
-    head = parse_head(text)
-    if head is None:
-        raise InvalidInput(
-            "Invalid audit head.", hint="Use the `head` of an earlier `agentctx audit verify`."
-        )
-    return head
+        return audit_verdict(await self.storage.verify())
 
 
 def digests_of(settings: Settings, secret: bytes) -> dict[str, str]:

@@ -197,11 +197,8 @@ def audit_event(row: AuditRow) -> wire.AuditEvent:
 
 def audit_verdict(outcome: AuditOutcome) -> wire.AuditVerdict:
     return wire.AuditVerdict(
-        sound=outcome.is_sound,
+        sound=not outcome.faults,
         rows=outcome.rows,
-        first=outcome.first,
-        last=outcome.last,
-        head=outcome.head,
         faults=outcome.faults,
         listed=[wire.AuditFault(seq=fault.seq, problem=fault.problem) for fault in outcome.listed],
     )

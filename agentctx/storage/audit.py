@@ -1,23 +1,19 @@
-"""The audit trail: records of actions in a hash chain that reveals tampering.
+"""The audit trail: who did what, in rows of which each has the hash of the row before.
 
-Rows contain only ids, numbers and the names of namespaces and collections: never a key, question or text.
-Each row has a keyed hash over itself and the hash of the previous row, so nobody without the installation's
-secret can edit, add, remove or reorder rows undetected. Old rows are removed from the front; a row of kind
-`prune` keeps the hash that the first remaining row follows.
+A row contains ids, numbers and the names of namespaces and collections: never a key, question or text. Old
+rows are removed from the front; a row of kind `prune` keeps the hash that the first remaining row follows.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b, sha256
 from typing import Any, Final, NamedTuple, Protocol
 
 from agentctx.storage.records import Change, Draft
 
-HASH_BYTES: Final = 16
 MAX_FAULTS: Final = 20
 """Maximum number of faults listed; all are counted."""
 PRUNE: Final = "prune"
@@ -30,9 +26,8 @@ EXPIRE: Final = "expire"
 """The deletion of an expired entry."""
 SAVE: Final = "save"
 IMPORT: Final = "import"
-
-_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-_PERSON: Final = b"agentctx audit"
+_KEYED_BYTES: Final = 16
+"""Length of a hash of agentctx 0.1.0, which is keyed with the installation's secret."""
 
 
 class AuditRow(NamedTuple):
@@ -50,19 +45,13 @@ class AuditRow(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The end of the chain, stored separately so that missing rows at the end are detected."""
+    """The end of a chain, stored separately so that missing rows at the end are noticed."""
 
     seq: int
     hash: bytes
 
-    @property
-    def text(self) -> str:
-        """The head as text, to be kept elsewhere and compared later."""
-        return f"{self.seq}:{self.hash.hex()}"
 
-
-@dataclass(frozen=True, slots=True)
-class AuditedChange:
+class AuditedChange(NamedTuple):
     """The kind and principal of a recorded change of an entry."""
 
     kind: str
@@ -88,24 +77,15 @@ class ChainFault(NamedTuple):
     problem: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainVerdict:
-    """The result of verifying the chain. `first` and `last` are None if there are no rows."""
+class ChainVerdict(NamedTuple):
+    """The result of verifying the trail."""
 
     rows: int
-    first: int | None
-    last: int | None
-    head: str | None
-    faults: int
-    listed: tuple[ChainFault, ...]
-
-    @property
-    def is_sound(self) -> bool:
-        return self.faults == 0
+    faults: int = 0
+    listed: tuple[ChainFault, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditQuery:
+class AuditQuery(NamedTuple):
     """The filters of a page of rows, newest first; `before` is the last `seq` of the previous page."""
 
     limit: int
@@ -123,86 +103,49 @@ class AuditStorage(Protocol):
     async def add(self, events: Sequence[Event]) -> None:
         """Record events in order, in one transaction."""
 
-    async def note_config(
-        self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
-    ) -> None:
-        """Record the settings whose digests have changed; with `only_changes`, only if there are any."""
-
     async def page(self, wanted: AuditQuery) -> list[AuditRow]: ...
 
-    async def verify(self, noted: Head | None = None) -> ChainVerdict:
-        """Verify the chain from its first row to its end. `noted` is a head that must be part of it."""
+    async def verify(self) -> ChainVerdict:
+        """Verify every row of the trail."""
 
     async def prune(self, *, before: int, keep: int) -> int:
         """Remove, in steps, rows older than `before` and all but the newest `keep`; return how many."""
 
 
-def next_row(secret: bytes, previous: Head, event: Event, *, now: int) -> AuditRow:
-    """Return the row that follows `previous`."""
-    at = now if event.at is None else event.at
-    fields = event.principal, event.namespace, event.subject, _ENCODE(event.detail)
-    values = (previous.seq + 1, at, event.kind, *fields)
-    return AuditRow(*values, previous.hash, _hash_of(secret, values, previous.hash))
-
-
-def hash_of(secret: bytes, row: AuditRow) -> bytes:
-    """Return the keyed hash of a row, excluding `hash`. Raises TypeError for values that no row can have."""
-    return _hash_of(secret, row[:7], row.previous_hash)
-
-
-def _hash_of(secret: bytes, values: Sequence[Any], previous_hash: bytes) -> bytes:
-    text = _ENCODE([*values, previous_hash.hex()])
-    summed = blake2b(
-        text.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES, person=_PERSON
-    )
-    return summed.digest()
-
-
-def content_digest(secret: bytes, content: str) -> str:
-    """Return a keyed hash: equal for equal contents, and useless for guessing one without the secret."""
-    summed = blake2b(content.encode("utf-8", "surrogatepass"), key=secret, digest_size=HASH_BYTES)
-    return summed.hexdigest()
-
-
 def change_of_entry(
-    secret: bytes,
-    audited: AuditedChange,
-    draft: Draft,
-    entry_id: str,
-    version: int,
-    change: Change,
-    *,
-    at: int,
+    audited: AuditedChange, draft: Draft, entry_id: str, version: int, change: Change, *, at: int
 ) -> Event:
-    """Return the event of a change of an entry, with only a keyed hash of its content."""
+    """Return the event of a change of an entry."""
     return Event(
         at=at,
         kind=audited.kind,
         principal=audited.principal,
         namespace=draft.namespace,
         subject=entry_id,
-        detail={
-            "collection": draft.collection,
-            "version": version,
-            "change": str(change),
-            "content": content_digest(secret, draft.content),
-        },
+        detail={"collection": draft.collection, "version": version, "change": str(change)},
     )
 
 
-def change_of_config(
-    kind: str,
-    known: bytes | None,
-    digests: Mapping[str, str],
-    detail: Mapping[str, Any],
-    *,
-    only_changes: bool,
-) -> Event | None:
-    """Return the event of a start or reload, given the digests as stored last time; None for no event."""
-    changed = changed_keys(json.loads(known), digests) if known is not None else []
-    if only_changes and not changed:
-        return None
-    return Event(kind=kind, principal=None, detail={**detail, "changed": changed})
+def encoded(detail: Mapping[str, Any]) -> str:
+    return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
+
+
+def next_row(previous: Head, event: Event, *, now: int) -> AuditRow:
+    """Return the row that follows `previous`."""
+    at = now if event.at is None else event.at
+    about = event.principal, event.namespace, event.subject, encoded(event.detail)
+    row = AuditRow(previous.seq + 1, at, event.kind, *about, previous.hash, b"")
+    return row._replace(hash=hash_of(row))
+
+
+def hash_of(row: AuditRow, secret: bytes = b"") -> bytes:
+    """Return the hash that the row should have. Raises TypeError or AttributeError for impossible values."""
+    values = [*row[:7], row.previous_hash.hex()]
+    if len(row.hash) == _KEYED_BYTES:
+        text = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        return blake2b(text, key=secret, digest_size=_KEYED_BYTES, person=b"agentctx audit").digest()
+    # PostgreSQL's `json_build_array` writes the same text.
+    return sha256(json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass")).digest()
 
 
 def prune_through(first: AuditRow, beyond: int, *, before: int, least: int) -> int | None:
@@ -216,130 +159,59 @@ def prune_through(first: AuditRow, beyond: int, *, before: int, least: int) -> i
 
 
 def pruning(last: AuditRow, removed: int) -> Event:
-    """Return the event that records the removal of the rows up to `last`; see `anchor_of`."""
+    """Return the event that records the removal of the rows up to `last`."""
     detail = {"through": last.seq, "hash": last.hash.hex(), "rows": removed}
     return Event(kind=PRUNE, principal=None, detail=detail)
 
 
-def changed_keys(known: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
-    """Return the keys that were added, removed or changed, sorted."""
-    return sorted(key for key in known.keys() | digests.keys() if known.get(key) != digests.get(key))
-
-
-def encode_detail(detail: Mapping[str, Any]) -> str:
-    return _ENCODE(detail)
-
-
-def parse_head(text: str) -> Head | None:
-    """Parse a head from `Head.text`; return None if it is not valid."""
-    number, _, digits = text.partition(":")
-    if not (number.isascii() and number.isdigit() and len(number) <= 18 and len(digits) == 2 * HASH_BYTES):
-        return None
-    try:
-        return Head(int(number), bytes.fromhex(digits))
-    except ValueError:
-        return None
-
-
-def verify(
-    rows: Iterable[AuditRow], *, secret: bytes, head: Head | None, noted: Head | None = None
-) -> ChainVerdict:
-    """Verify a chain, given its rows in order. A `head` of None means that nothing was chained yet.
-
-    Unchained rows of an earlier schema are sound only as long as nothing was chained.
-    """
-    walk = ChainWalk(secret, head=head, noted=noted)
-    for row in rows:
-        walk.step(row)
-    return require_noted(walk.end(), noted, is_there=walk.has_noted)
-
-
-def require_noted(verdict: ChainVerdict, noted: Head | None, *, is_there: bool) -> ChainVerdict:
-    """Add a fault to the verdict unless the noted row was found (`is_there`) in a chain."""
-    if noted is None or is_there:
-        return verdict
-    fault = ChainFault(None, f"the noted row {noted.seq} is not part of the chain")
-    return replace(verdict, faults=verdict.faults + 1, listed=(*verdict.listed, fault)[:MAX_FAULTS])
-
-
 class ChainWalk:
-    """The state of verifying a chain: call `step` for each of its rows in order, then `end`."""
+    """Verifies a chain: call `step` for each row in order, then `end`. `secret` is for rows of 0.1.0."""
 
-    def __init__(self, secret: bytes, *, head: Head | None, noted: Head | None = None) -> None:
-        self.count = 0
-        self.faults = 0
-        self.listed: list[ChainFault] = []
-        self.first: AuditRow | None = None
-        self.last: AuditRow | None = None
+    def __init__(self, secret: bytes) -> None:
+        self.rows = 0
+        self.faults: list[ChainFault] = []
         self._secret = secret
-        self._head = head
-        self._noted = noted
-        self._noted_is_there = False
-        self._anchor: Head | None = None
-
-    @property
-    def has_noted(self) -> bool:
-        """Whether the noted row is in the chain or is the last pruned row."""
-        return self._noted is not None and (self._noted_is_there or self._noted == self._anchor)
+        self._anchor = b""
+        self._first: AuditRow | None = None
+        self._last = AuditRow(0, 0, "", None, None, None, "", b"", b"")
 
     def step(self, row: AuditRow) -> None:
-        self.count += 1
-        self.first = self.first or row
-        if self._head is not None:
-            self._check(row)
-        elif row.hash:
-            self._fault(row.seq, "is chained, but the end of the chain is not known")
-        self.last = row
-
-    def _check(self, row: AuditRow) -> None:
+        self.rows += 1
         if not self._is_authentic(row):
-            self._fault(row.seq, "was changed or added")
+            self.faults.append(ChainFault(row.seq, "was changed or added"))
         elif row.kind == PRUNE:
-            self._anchor = anchor_of(row) or self._anchor
-        if self.last is not None and row.previous_hash != self.last.hash:
-            self._fault(row.seq, "does not follow the row before it")
-        if self._noted == (row.seq, row.hash):
-            self._noted_is_there = True
+            self._anchor = _pruned_hash(row)
+        if self._first is not None and row.previous_hash != self._last.hash:
+            self.faults.append(ChainFault(row.seq, "does not follow the row before it"))
+        self._first, self._last = self._first or row, row
 
     def _is_authentic(self, row: AuditRow) -> bool:
         try:
-            return hmac.compare_digest(hash_of(self._secret, row), row.hash)
+            return hash_of(row, self._secret) == row.hash
         except (AttributeError, TypeError, ValueError):
             return False
 
-    def end(self) -> ChainVerdict:
-        """Return the verdict. A missing noted row is not counted; see `require_noted`."""
-        if (head := self._head) is not None:
-            self._check_start()
-            if self.last is None or (self.last.seq, self.last.hash) != head:
-                self._fault(None, f"rows are missing at the end: the last one was {head.seq}")
-        return ChainVerdict(
-            rows=self.count,
-            first=self.first.seq if self.first else None,
-            last=self.last.seq if self.last else None,
-            head=head.text if head else None,
-            faults=self.faults,
-            listed=tuple(self.listed),
-        )
-
-    def _check_start(self) -> None:
-        if self.first is None or (not self.first.previous_hash and self._anchor is None):
-            return
-        if self._anchor is None:
-            self._fault(self.first.seq, "rows before it are missing")
-        elif self.first.previous_hash != self._anchor.hash:
-            self._fault(self.first.seq, f"does not follow row {self._anchor.seq}, the last one pruned")
-
-    def _fault(self, seq: int | None, problem: str) -> None:
-        self.faults += 1
-        if len(self.listed) < MAX_FAULTS:
-            self.listed.append(ChainFault(seq, problem))
+    def end(self, head: Head | None) -> None:
+        """Compare with the head, which is None if nothing was recorded."""
+        if self._first is not None and self._first.previous_hash not in {b"", self._anchor}:
+            self.faults.append(ChainFault(self._first.seq, "rows before it are missing"))
+        if (head or Head(0, b"")) != (self._last.seq, self._last.hash):
+            missing = "the end of the chain is not known" if head is None else f"the last row was {head.seq}"
+            self.faults.append(ChainFault(None, f"rows are missing or were added at the end: {missing}"))
 
 
-def anchor_of(row: AuditRow) -> Head | None:
-    """Return the last pruned row, as recorded in a row of kind `prune`."""
+def _pruned_hash(prune: AuditRow) -> bytes:
     try:
-        detail = json.loads(row.detail)
-        return Head(int(detail["through"]), bytes.fromhex(detail["hash"]))
+        return bytes.fromhex(json.loads(prune.detail)["hash"])
     except (KeyError, TypeError, ValueError):
-        return None
+        return b""
+
+
+def verdict_of(walks: Mapping[str, ChainWalk]) -> ChainVerdict:
+    """Return the verdict on all chains by name."""
+    faults = [
+        ChainFault(seq, f"{problem} (chain {name})" if name else problem)
+        for name, walk in walks.items()
+        for seq, problem in walk.faults
+    ]
+    return ChainVerdict(sum(walk.rows for walk in walks.values()), len(faults), tuple(faults[:MAX_FAULTS]))

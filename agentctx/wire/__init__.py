@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Building a dataclass takes most of a millisecond, and building all of them as long as the rest of a client,
 # so each is imported on first use.
 MODULES = {
-    "audit": ("AuditEvent", "AuditFault", "AuditPage", "AuditVerdict", "AuditVerifyRequest"),
+    "audit": ("AuditEvent", "AuditFault", "AuditPage", "AuditVerdict"),
     "doctor": ("CheckResult", "DoctorReply", "DoctorSummary"),
     "entries": (
         "EditRequest",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agentctx.wire.protocol import request_body
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditEvent:
@@ -31,13 +29,6 @@ class AuditPage:
     next: int | None = None
 
 
-@request_body
-class AuditVerifyRequest:
-    """`head`: the end of the chain as reported by an earlier reply; the chain must still contain it."""
-
-    head: str | None = None
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditFault:
     """A problem with a row, or with the whole chain if `seq` is null."""
@@ -52,9 +43,5 @@ class AuditVerdict:
 
     sound: bool
     rows: int
-    first: int | None
-    last: int | None
-    head: str | None
-    """The end of the chain: keep it elsewhere to verify the trail later. Null: nothing is chained yet."""
     faults: int
     listed: list[AuditFault]

@@ -6,7 +6,7 @@ from agentctx.doctor.scrub import RECENT_MS, judge_audit, judge_bookkeeping
 from agentctx.storage.audit import ChainFault, ChainVerdict
 from agentctx.storage.upkeep import BookkeepingReport, DamagedRows, RepairedRows
 
-WHOLE = ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=0, listed=())
+WHOLE = ChainVerdict(rows=3)
 
 
 def test_a_whole_chain_passes() -> None:
@@ -16,7 +16,7 @@ def test_a_whole_chain_passes() -> None:
 
 def test_a_changed_row_fails_and_is_named() -> None:
     faults = (ChainFault(2, "was changed or added"), ChainFault(None, "rows are missing at the end"))
-    finding = judge_audit(ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=2, listed=faults))
+    finding = judge_audit(ChainVerdict(rows=3, faults=2, listed=faults))
     assert finding.status == "fail"
     assert "2 faults" in finding.message
     assert finding.detail == "row 2 was changed or added; rows are missing at the end"

@@ -72,6 +72,7 @@ def check_answers(daemon: DaemonProcess, engine: str) -> None:
         daemon.start()
         with daemon.client() as client:
             assert daemon_answers(client) == answers(engine)["daemon"]
+            assert client.verify_audit().sound
         assert daemon.stop() == 0
     finally:
         daemon.end()

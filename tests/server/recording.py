@@ -14,7 +14,6 @@ from agentctx.wire import (
     ActivityStatus,
     AuditPage,
     AuditVerdict,
-    AuditVerifyRequest,
     BackupReply,
     BackupRequest,
     CheckResult,
@@ -284,9 +283,9 @@ class RecordingService:
         self._record("audit", peer, **wanted)
         return AuditPage(events=[])
 
-    async def verify_audit(self, request: AuditVerifyRequest, peer: Peer) -> AuditVerdict:
-        self._record("verify_audit", peer, request)
-        return AuditVerdict(sound=True, rows=0, first=None, last=None, head=None, faults=0, listed=[])
+    async def verify_audit(self, peer: Peer) -> AuditVerdict:
+        self._record("verify_audit", peer)
+        return AuditVerdict(sound=True, rows=0, faults=0, listed=[])
 
     async def reembed_status(self, peer: Peer) -> ReembedReply:
         self._record("reembed_status", peer)

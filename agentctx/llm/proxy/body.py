@@ -32,6 +32,7 @@ about 100 MB when parsed.
 
 _DIGESTS: Final = frozenset({b"content-md5", b"content-digest", b"digest"})
 _BLANKS: Final = " \t\n\r"
+_BRACKETS: Final = frozenset("{[")
 _MESSAGE_DEPTH: Final = 2
 """Depth of the items of a body's lists, which include the messages."""
 _PART_DEPTH: Final = 4
@@ -102,22 +103,21 @@ class SplitBody:
             raise _unreadable() from None
 
     def _value(self, depth: int) -> Any:
+        """Read a value: what is above the messages in pieces, and what is in them if it is large."""
         kind, start = self._next(), self._at
-        value: Any
-        if kind not in {"{", "["} or not self._is_split(depth):
+        value: Any = None
+        is_split = kind in _BRACKETS and depth < _MESSAGE_DEPTH
+        if not is_split:
             value, self._at = _DECODER.raw_decode(self._text, start)
-        elif kind == "{":
-            value = self._object(depth)
-        else:
-            value = [self._value(depth + 1) for _ in self._members("[", "]")]
+            is_split = kind in _BRACKETS and depth < _PART_DEPTH and self._at - start > LARGE_BYTES
+        if is_split:
+            self._at = start
+            value = self._list(depth) if kind == "[" else self._object(depth)
         self._texts[id(value)] = slice(start, self._at)
         return value
 
-    def _is_split(self, depth: int) -> bool:
-        """Return whether the object or list that begins here is read in pieces."""
-        if depth < _MESSAGE_DEPTH or depth == _PART_DEPTH or len(self._text) - self._at <= LARGE_BYTES:
-            return depth < _MESSAGE_DEPTH
-        return _DECODER.raw_decode(self._text, self._at)[1] - self._at > LARGE_BYTES
+    def _list(self, depth: int) -> list[Any]:
+        return [self._value(depth + 1) for _ in self._members("[", "]")]
 
     def _object(self, depth: int) -> dict[str, Any]:
         return _unique([self._field(depth + 1) for _ in self._members("{", "}")])

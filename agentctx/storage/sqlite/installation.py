@@ -1,35 +1,34 @@
-"""Values of the installation: its secret, and the end and configuration of its audit trail.
+"""Values of the installation: its secret, and the end of its audit trail.
 
 Every function runs inside the caller's transaction.
 """
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import Final
 
-from agentctx.storage.audit import HASH_BYTES, Head
+from agentctx.storage.audit import Head
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.upkeep import DamagedRows
 
 SECRET: Final = "secret"  # noqa: S105 - the name of a row
 AUDIT_HEAD: Final = "audit_head"
-AUDIT_CONFIG: Final = "audit_config"
 SECRET_BYTES: Final = 32
 SET_ASIDE: Final = "damaged "
 """Prefix of the name of a damaged value that was set aside, because replacing it must not go unnoticed."""
 
 _NUMBER_BYTES: Final = 8
 _LAST_SEQ: Final = 2**62
-_NO_HASH: Final = bytes(HASH_BYTES)
+_HASH_BYTES: Final = (16, 32)
+"""Length of a hash of 0.1.0, and of a later one."""
+_NO_HASH: Final = bytes(32)
 """A hash that no row has, so that the trail shows where it was broken."""
 _TABLE: Final = "installation"
 _LOSSES: Final = {
-    SECRET: "the secret of the installation was replaced: earlier rows of the audit trail can no longer be "
-    "verified",
+    SECRET: "the secret of the installation was replaced: rows of the audit trail by agentctx 0.1.0 can no "
+    "longer be verified",
     AUDIT_HEAD: "missing rows at the end of the audit trail can no longer be detected",
-    AUDIT_CONFIG: "it is not known which settings changed before this start",
 }
 
 
@@ -99,10 +98,10 @@ def discard_set_aside(conn: Connection) -> int:
 
 
 def _damaged(conn: Connection) -> list[str]:
-    rows = conn.execute("SELECT name, value FROM installation WHERE name IN (?, ?, ?)", tuple(_LOSSES))
+    rows = conn.execute("SELECT name, value FROM installation WHERE name IN (?, ?)", tuple(_LOSSES))
     values = dict(rows.fetchall())
     damaged = [name for name, value in values.items() if not _is_sound(name, value)]
-    if last_audit_seq(conn, "AND hash IS NOT NULL"):
+    if last_audit_seq(conn):
         damaged += [name for name in (SECRET, AUDIT_HEAD) if name not in values]
     return damaged
 
@@ -113,26 +112,18 @@ def _is_sound(name: str, value: object) -> bool:
     if name == SECRET:
         return len(value) == SECRET_BYTES
     if name == AUDIT_HEAD:
-        return len(value) == _NUMBER_BYTES + HASH_BYTES and decode_head(value).seq < _LAST_SEQ
-    return name != AUDIT_CONFIG or _is_object(value)
-
-
-def _is_object(value: bytes) -> bool:
-    try:
-        return isinstance(json.loads(value), dict)
-    except (ValueError, RecursionError):
-        return False
+        return len(value) - _NUMBER_BYTES in _HASH_BYTES and decode_head(value).seq < _LAST_SEQ
+    return True
 
 
 def _set_aside(conn: Connection, name: str) -> None:
-    if name != AUDIT_CONFIG:
-        conn.execute(
-            """INSERT OR IGNORE INTO installation (name, value)
-               SELECT ? || (SELECT COUNT(*) FROM installation) || ' ' || name,
-                      CAST(COALESCE(value, '') AS BLOB)
-               FROM installation WHERE name = ?""",
-            (SET_ASIDE, name),
-        )
+    conn.execute(
+        """INSERT OR IGNORE INTO installation (name, value)
+           SELECT ? || (SELECT COUNT(*) FROM installation) || ' ' || name,
+                  CAST(COALESCE(value, '') AS BLOB)
+           FROM installation WHERE name = ?""",
+        (SET_ASIDE, name),
+    )
     conn.execute("DELETE FROM installation WHERE name = ?", (name,))
 
 
@@ -142,7 +133,7 @@ def _make_secret(conn: Connection) -> bytes:
     return made
 
 
-def last_audit_seq(conn: Connection, condition: str = "") -> int:
+def last_audit_seq(conn: Connection) -> int:
     """Return the highest row number of the audit trail, ignoring damaged ones that no row could follow."""
-    sql = f"SELECT COALESCE(MAX(seq), 0) FROM audit WHERE seq < {_LAST_SEQ} {condition}"  # noqa: S608 - constants
+    sql = f"SELECT COALESCE(MAX(seq), 0) FROM audit WHERE seq < {_LAST_SEQ}"  # noqa: S608 - constants
     return int(conn.execute(sql).fetchone()[0])

@@ -69,5 +69,5 @@ OPERATIONS: dict[str, Request] = {
     "rewrite": Request(),
     "backup": Request(body={}),
     "audit": Request(),
-    "verify_audit": Request(body={}),
+    "verify_audit": Request(),
 }

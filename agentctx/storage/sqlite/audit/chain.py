@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from agentctx.errors import StorageFailed
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import AuditedChange, AuditQuery, AuditRow, ChainVerdict, Event, Head
+from agentctx.storage.audit import AuditedChange, AuditQuery, AuditRow, ChainVerdict, ChainWalk, Event, Head
 from agentctx.storage.backups import Backup
 from agentctx.storage.file.driver import Connection, Error, open_connection, translated
 from agentctx.storage.file.migrate import usable_schema
@@ -33,26 +33,25 @@ VERIFY_TIMEOUT_S: Final = 60.0
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants
 _SELECT: Final = f"SELECT {_COLUMNS} FROM audit"  # noqa: S608 - constants
+_LAST_BEYOND: Final = """SELECT max(
+      COALESCE((SELECT MIN(seq) - 1 FROM audit WHERE at >= ?), MAX(seq)), MAX(seq) - ?) FROM audit"""
+"""The last row before the first one since a time, or the last beyond the newest rows to keep."""
+_TYPES: Final = (int, int, str, int, str, str, str, bytes, bytes)
+_NEUTRAL: Final = AuditRow(0, 0, "", None, None, None, "", b"", b"")
 
 
 def record(conn: Connection, event: Event, *, now: int) -> None:
     """Add a row. Its detail must contain nothing that may have to be forgotten: no key, text or question."""
-    _append(conn, *_state(conn), event, now=now)
-
-
-def _append(conn: Connection, secret: bytes, head: Head, event: Event, *, now: int) -> None:
-    row = trail.next_row(secret, head, event, now=now)
+    head = _head(conn)
+    if head is None:
+        installation.secret(conn)  # so that a start notices if one of the two is lost
+        head = Head(0, b"")
+    row = trail.next_row(head, event, now=now)
     if not conn.execute(_INSERT, row).rowcount:
-        # Rows were added by hand: this must be detected later, but must not stop saves.
-        row = trail.next_row(secret, Head(installation.last_audit_seq(conn), head.hash), event, now=now)
+        # Rows were added by hand: this must be noticed later, but must not stop saves.
+        row = trail.next_row(head._replace(seq=installation.last_audit_seq(conn)), event, now=now)
         conn.execute(_INSERT, row)
     installation.remember(conn, installation.AUDIT_HEAD, installation.encode_head(Head(row.seq, row.hash)))
-
-
-def is_chained(conn: Connection) -> bool:
-    """Return whether the schema has the chain; a backup may have an earlier schema."""
-    row = conn.execute("SELECT 1 FROM pragma_table_info('audit') WHERE name = 'subject'").fetchone()
-    return row is not None
 
 
 def note_change(
@@ -67,9 +66,7 @@ def note_change(
 ) -> None:
     """Record the change of an entry, unless `audited` is None."""
     if audited is not None:
-        secret, head = _state(conn)
-        event = trail.change_of_entry(secret, audited, draft, entry_id, version, change, at=now)
-        _append(conn, secret, head, event, now=now)
+        record(conn, trail.change_of_entry(audited, draft, entry_id, version, change, at=now), now=now)
 
 
 def was_forgotten(conn: Connection, entry_id: str) -> bool:
@@ -82,23 +79,6 @@ def was_forgotten(conn: Connection, entry_id: str) -> bool:
     return bool(row[0])
 
 
-def note_config(
-    conn: Connection,
-    kind: str,
-    digests: Mapping[str, str],
-    detail: Mapping[str, Any],
-    *,
-    only_changes: bool,
-    now: int,
-) -> None:
-    """Record which settings have a different digest than last time."""
-    known = installation.find(conn, installation.AUDIT_CONFIG)
-    event = trail.change_of_config(kind, known, digests, detail, only_changes=only_changes)
-    if event is not None:
-        record(conn, event, now=now)
-        installation.remember(conn, installation.AUDIT_CONFIG, trail.encode_detail(digests).encode())
-
-
 def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
     """Return a page of rows, newest first."""
     given = {"seq < ?": wanted.before, "kind = ?": wanted.kind, "subject = ?": wanted.subject}
@@ -108,20 +88,22 @@ def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
         f"{_SELECT}{where} ORDER BY seq DESC LIMIT ?",
         (*conditions.values(), wanted.limit),
     )
-    return [_readable(_row(row)) for row in rows]
+    return [_readable(row) for row in rows]
 
 
-def verify(conn: Connection, noted: Head | None = None) -> ChainVerdict:
+def verify(conn: Connection) -> ChainVerdict:
     """Verify the whole chain. Blocks while it is read."""
-    secret = installation.find(conn, installation.SECRET) or b""
-    rows = map(_row, conn.execute(f"{_SELECT} ORDER BY seq"))
-    return trail.verify(rows, secret=secret, head=_head(conn), noted=noted)
+    walk = ChainWalk(installation.find(conn, installation.SECRET) or b"")
+    for row in conn.execute(f"{_SELECT} ORDER BY seq"):
+        walk.step(AuditRow._make(row))
+    walk.end(_head(conn))
+    return trail.verdict_of({"": walk})
 
 
 def known_repairs(conn: Connection) -> list[RepairedRows]:
     """Return the repairs of earlier starts, newest first, as far as their rows are kept and readable."""
     rows = conn.execute(f"{_SELECT} WHERE kind = ? ORDER BY seq DESC LIMIT ?", (DAMAGE, DAMAGE_SHOWN))
-    known = (_repaired(_readable(_row(row))) for row in rows)
+    known = (_repaired(_readable(row)) for row in rows)
     return [repaired for repaired in known if repaired is not None]
 
 
@@ -138,13 +120,11 @@ def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
     first = conn.execute(f"{_SELECT} ORDER BY seq LIMIT 1").fetchone()
     if first is None:
         return 0
-    oldest, (_, head) = _readable(_row(first)), _state(conn)
-    beyond = _last_beyond(conn, head, before, keep)
-    through = trail.prune_through(oldest, beyond, before=before, least=MIN_PRUNED)
+    beyond = conn.execute(_LAST_BEYOND, (before, keep)).fetchone()[0]
+    through = trail.prune_through(_readable(first), beyond, before=before, least=MIN_PRUNED)
     if through is None:
         return 0
-    row = conn.execute(f"{_SELECT} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (through,)).fetchone()
-    last = _readable(_row(row))
+    last = conn.execute(f"{_SELECT} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (through,)).fetchone()
     conn.execute(
         """INSERT OR IGNORE INTO forgotten (entry, at)
            SELECT subject, CASE WHEN typeof(at) = 'integer' THEN at ELSE 0 END
@@ -152,23 +132,8 @@ def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
         (through,),
     )
     removed = int(conn.execute("DELETE FROM audit WHERE seq <= ?", (through,)).rowcount)
-    record(conn, trail.pruning(last, removed), now=now)
+    record(conn, trail.pruning(_readable(last), removed), now=now)
     return removed
-
-
-def _last_beyond(conn: Connection, head: Head, before: int, keep: int) -> int:
-    """Return the last row before the first one since `before`, or the last beyond the newest `keep`."""
-    row = conn.execute("SELECT seq FROM audit WHERE at >= ? ORDER BY seq LIMIT 1", (before,)).fetchone()
-    by_age = row[0] - 1 if row else head.seq
-    return int(max(by_age, head.seq - keep))
-
-
-def _state(conn: Connection) -> tuple[bytes, Head]:
-    """Return the secret and the end of the chain, creating them if missing."""
-    found = installation.find_all(conn, installation.SECRET, installation.AUDIT_HEAD)
-    secret = found.get(installation.SECRET) or installation.secret(conn)
-    head = found.get(installation.AUDIT_HEAD)
-    return secret, _begin(conn, secret) if head is None else installation.decode_head(head)
 
 
 def _head(conn: Connection) -> Head | None:
@@ -176,41 +141,18 @@ def _head(conn: Connection) -> Head | None:
     return None if value is None else installation.decode_head(value)
 
 
-def _begin(conn: Connection, secret: bytes) -> Head:
-    """Chain the rows of an earlier schema, once."""
-    head = Head(0, b"")
-    for stored in conn.execute(f"{_SELECT} WHERE hash IS NULL ORDER BY seq").fetchall():
-        row = _row(stored)._replace(previous_hash=head.hash)
-        head = Head(row.seq, trail.hash_of(secret, row))
-        conn.execute(
-            "UPDATE audit SET previous_hash = ?, hash = ? WHERE seq = ?",
-            (row.previous_hash, head.hash, row.seq),
-        )
-    return head
-
-
-def _row(stored: Any) -> AuditRow:
-    row = AuditRow._make(stored)
-    return row._replace(previous_hash=row.previous_hash or b"", hash=row.hash or b"")
-
-
-def _readable(row: Any) -> AuditRow:
+def _readable(stored: Sequence[Any]) -> AuditRow:
     """Replace values of a wrong type by neutral ones; only `verify` must see the damage."""
-    return AuditRow(
-        seq=row.seq,
-        at=row.at if isinstance(row.at, int) and 0 <= row.at <= LAST_TIME else 0,
-        kind=row.kind if isinstance(row.kind, str) else "",
-        principal=row.principal if isinstance(row.principal, int) else None,
-        namespace=row.namespace if isinstance(row.namespace, str) else None,
-        subject=row.subject if isinstance(row.subject, str) else None,
-        detail=row.detail if isinstance(row.detail, str) else "",
-        previous_hash=row.previous_hash if isinstance(row.previous_hash, bytes) else b"",
-        hash=row.hash if isinstance(row.hash, bytes) else b"",
-    )
+    given = zip(stored, _TYPES, _NEUTRAL, strict=True)
+    row = AuditRow._make(value if isinstance(value, kind) else neutral for value, kind, neutral in given)
+    return row if 0 <= row.at <= LAST_TIME else row._replace(at=0)
 
 
 class SqliteAudit(SqlitePart):
     """`AuditStorage` on the SQLite file."""
+
+    page = reads(page)
+    verify = reads(verify, timeout_s=VERIFY_TIMEOUT_S)
 
     def __init__(self, connections: SqliteConnections) -> None:
         super().__init__(connections)
@@ -223,26 +165,16 @@ class SqliteAudit(SqlitePart):
     async def add(self, events: Sequence[Event]) -> None:
         await self.db.write(_add, events=events, now=self.db.clock())
 
-    async def note_config(
-        self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
-    ) -> None:
-        await self.db.write(
-            note_config,
-            kind=kind,
-            digests=digests,
-            detail=detail,
-            only_changes=only_changes,
-            now=self.db.clock(),
-        )
-
-    page = reads(page)
-    verify = reads(verify, timeout_s=VERIFY_TIMEOUT_S)
-
     async def prune(self, *, before: int, keep: int) -> int:
         return await self.db.write(prune, before=before, keep=keep, now=self.db.clock())
 
 
-def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
+def _add(conn: Connection, events: Sequence[Event], now: int) -> None:
+    for event in events:
+        record(conn, event, now=now)
+
+
+def verify_file(path: Path) -> ChainVerdict:
     """Verify the chain in a database or a backup, opened read-only. Blocks.
 
     Raises:
@@ -255,7 +187,7 @@ def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
     try:
         with closing(open_connection(path, readonly=True)) as connection:
             connection.execute("BEGIN")  # one snapshot for everything
-            return verify(connection, noted)
+            return verify(connection)
     except Error as error:
         raise translated(error, f"{path} has no audit trail that can be read") from error
 
@@ -263,23 +195,14 @@ def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
 def record_restore(database: Path, backup: Backup, *, now: int) -> None:
     """Record in a database's trail that it was restored. Blocks; the caller holds the lock of the folder.
 
-    Nothing is recorded in a backup of an earlier schema, which has no place for it.
-
     Raises:
         StorageFailed: the disk fails; the database is unchanged.
     """
     try:
         with closing(open_connection(database)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if is_chained(connection):
-                detail = {"backup": backup.digest, "made": backup.made, "entries": backup.entries}
-                restore = Event(kind="restore", principal=os.geteuid(), detail=detail)
-                record(connection, restore, now=now)
+            detail = {"backup": backup.digest, "made": backup.made, "entries": backup.entries}
+            record(connection, Event(kind="restore", principal=os.geteuid(), detail=detail), now=now)
             connection.execute("COMMIT")
     except Error as error:
         raise translated(error, "the restore could not be recorded") from error
-
-
-def _add(conn: Connection, events: Sequence[Event], now: int) -> None:
-    for event in events:
-        record(conn, event, now=now)

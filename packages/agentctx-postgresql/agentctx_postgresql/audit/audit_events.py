@@ -1,59 +1,42 @@
-"""The table of the audit trail: a change is recorded in its own transaction, in a chain that it locks."""
+"""Recording in the audit trail, in the transaction of what is recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agentctx.storage import audit as trail
-from agentctx.storage.audit import AuditRow, Event
-from agentctx_postgresql.audit import chain_set
-from agentctx_postgresql.audit.chain_set import Chain
-from agentctx_postgresql.driver import Connection
+from agentctx.storage.audit import Event, encoded
+from agentctx_postgresql.driver import SERVER_EPOCH, Connection
 
-_KINDS: Final = ("bigint", "bigint", "text", "bigint", "text", "text", "text", "bytea", "bytea")
+_KINDS: Final = ("bigint", "text", "bigint", "text", "text", "text")
+PARAMETERS: Final = len(_KINDS)
 
 
-def appending(first: int) -> str:
-    """Return CTEs that append rows to a chain; `columns` returns their parameters, numbered from `$first`.
-
-    `chain_end` returns a row only if the first one follows the end of the chain.
-    """
-    chain, seqs, previous, hashes = (f"${first + number}" for number in (0, 1, len(_KINDS) - 1, len(_KINDS)))
-    casts = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(_KINDS, first + 1))
-    return f"""audit_event AS (
-      INSERT INTO audit (chain, seq, at, kind, principal, namespace, subject, detail, previous_hash, hash)
-      SELECT {chain}::text, * FROM unnest({casts})),
-    chain_end AS (
-      UPDATE audit_chains SET seq = {seqs}[cardinality({seqs})], hash = {hashes}[cardinality({hashes})]
-      WHERE chain = {chain}::text AND hash = {previous}[1] RETURNING chain)"""  # noqa: S608 - numbers of parameters
+def recording(first: int) -> str:
+    """Return an expression that records events once; `columns` returns its parameters, from `$first`."""
+    casts = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(_KINDS, first))
+    return f"(SELECT record_audit({casts}))"
 
 
-PARAMETERS: Final = 1 + len(_KINDS)
-_APPEND: Final = f"WITH {appending(1)} SELECT"
+TRANSACTION: Final = f"pg_current_xact_id()::text, {SERVER_EPOCH}"
+"""What `Connection.note_id` takes."""
+_RECORD: Final = f"SELECT {recording(1)}, {TRANSACTION}"
 
 
-def next_rows(chain: Chain, events: Sequence[Event], *, now: int) -> list[AuditRow]:
-    """Return the rows of the events, each at its own time or now, that follow the end of a chain."""
-    rows: list[AuditRow] = []
-    head = chain.head
-    for event in events:
-        row = trail.next_row(chain.secret, head, event, now=now)
-        rows.append(row)
-        head = trail.Head(row.seq, row.hash)
-    return rows
-
-
-def columns(chain: Chain | None, rows: Sequence[AuditRow]) -> list[Any]:
-    """Return the parameters for appending the rows to a chain; nothing is appended without rows."""
-    if chain is None or not rows:
-        return [None, *([] for _ in _KINDS)]
-    return [chain.name, *(list(column) for column in zip(*rows, strict=True))]
-
-
-async def append(conn: Connection, chain: Chain, events: Sequence[Event], *, now: int) -> None:
-    """Append rows to a chain that this transaction has locked."""
-    await conn.execute(_APPEND, *columns(chain, next_rows(chain, events, now=now)))
+def columns(events: Sequence[Event], *, now: int) -> list[list[Any]]:
+    """Return the parameters for recording the events, each at its own time or now."""
+    rows = [
+        (
+            now if each.at is None else each.at,
+            each.kind,
+            each.principal,
+            each.namespace,
+            each.subject,
+            encoded(each.detail),
+        )
+        for each in events
+    ]
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in _KINDS]
 
 
 async def add(conn: Connection, events: Sequence[Event], *, now: int) -> None:
@@ -61,7 +44,8 @@ async def add(conn: Connection, events: Sequence[Event], *, now: int) -> None:
 
     Their details must not contain anything that can be forgotten: no key, text or question.
     """
-    await append(conn, await chain_set.take(conn), events, now=now)
+    _, number, epoch = await conn.fetchrow(_RECORD, *columns(events, now=now))
+    conn.note_id(number, epoch)
 
 
 async def was_forgotten(conn: Connection, entry_id: str) -> bool:

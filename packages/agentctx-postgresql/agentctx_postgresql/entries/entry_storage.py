@@ -13,7 +13,6 @@ from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Revis
 from agentctx.storage.search import Filter
 from agentctx.storage.versions import WriteOptions, is_expired
 from agentctx_postgresql import locks
-from agentctx_postgresql.audit.chain_set import OwnChains
 from agentctx_postgresql.audit.chains import PostgresqlAudit
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, Work, queries
 from agentctx_postgresql.entries import lookup, new_versions, save_groups, saving, transfer
@@ -44,7 +43,6 @@ class PostgresqlEntries(PostgresqlPart):
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
         self._max_versions = max_versions
         self.groups = SaveGroups(self._create)
-        self._chains = OwnChains(connections.daemon)
         self.on_erased(terms.drop_copies)
 
     async def save(
@@ -170,7 +168,7 @@ class PostgresqlEntries(PostgresqlPart):
     async def _create(self, group: Sequence[Creation]) -> Sequence[SaveOutcome | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE
         new = save_groups.build(group) if is_short else await asyncio.to_thread(save_groups.build, group)
-        write = partial(save_groups.write, new=new, chains=self._chains)
+        write = partial(save_groups.write, new=new)
         return await self.db.write_statement(write, partial(new_versions.find_group, new=new))
 
     async def _write(

@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from agentctx.storage.audit import AuditedChange, AuditRow, change_of_entry
+from agentctx.storage.audit import AuditedChange, change_of_entry
 from agentctx.storage.chunk_texts import content_hash, cues_of
 from agentctx.storage.records import Change, Draft, IdempotencyKey, SaveOutcome
 from agentctx.storage.versions import Times, WriteOptions, attributes_text
-from agentctx_postgresql.audit import audit_events, chain_set
-from agentctx_postgresql.audit.chain_set import Chain, OwnChains
+from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks, idempotency
 from agentctx_postgresql.entries.chunks import NewChunks
@@ -52,10 +51,10 @@ WITH version AS (
   INSERT INTO entries ({_NAMES})
   SELECT {_VALUES} FROM unnest({_GIVEN}) WITH ORDINALITY AS g ({_NAMES}, place) ORDER BY place
   RETURNING seq, id, namespace, live),
-{chunks.INSERTING}, {audit_events.appending(_EVENTS)}, {idempotency.remembering(_ANSWERS)}
+{chunks.INSERTING}, {idempotency.remembering(_ANSWERS)}
 SELECT version.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = version.id),
   job.id, job.chunk, job.space, job.hash, job.ordinal,
-  (SELECT confirm_save({chunks.ENABLED}, ${_EVENTS}::text IS NULL OR EXISTS (SELECT FROM chain_end)))
+  (SELECT confirm_save({chunks.ENABLED}, {audit_events.recording(_EVENTS)})), {audit_events.TRANSACTION}
 FROM version LEFT JOIN {chunks.CREATED_JOBS} ON job.entry = version.seq ORDER BY job.id"""  # noqa: S608 - constants
 _FIND: Final = f"""
 SELECT wanted.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = wanted.id),
@@ -95,29 +94,24 @@ def build(
 
 async def insert(conn: Connection, new: NewVersion) -> SaveOutcome:
     """Write a version. The driver's error for an Idempotency-Key in use means that it is run again."""
-    chain = await chain_set.take(conn) if new.audited else None
-    (saved,) = await _insert(conn, [new], chain, _rows(chain, [new]))
+    rows, (saved,) = await _insert(conn, [new])
+    conn.note_id(*rows[0][-2:])
     return saved
 
 
-async def insert_group(conn: Connection, new: Sequence[NewVersion], chains: OwnChains) -> list[SaveOutcome]:
+async def insert_group(conn: Connection, new: Sequence[NewVersion]) -> list[SaveOutcome]:
     """Write versions in one statement, which needs neither a transaction nor the lock on the spaces.
 
     Raises:
         asyncpg.UniqueViolationError: of `idempotency.CONSTRAINT`: an Idempotency-Key is in use.
     """
-    if not any(each.audited for each in new):
-        return await _insert(conn, new, None, [])
-    async with chains.use(conn) as chain:
-        rows = _rows(chain, new)
-        saved = await _insert(conn, new, chain, rows)
-        chains.keep(chain.extended(rows))
+    _, saved = await _insert(conn, new)
     return saved
 
 
 async def insert_copies(conn: Connection, new: Sequence[NewVersion]) -> None:
     """Write versions of any entries, several of one entry if at most one is live."""
-    await _insert(conn, new, None, [])
+    await _insert(conn, new)
 
 
 async def find_group(conn: Connection, new: Sequence[NewVersion]) -> list[SaveOutcome] | None:
@@ -128,29 +122,15 @@ async def find_group(conn: Connection, new: Sequence[NewVersion]) -> list[SaveOu
     return _saved(new, rows) if any(row["is_there"] for row in rows) else None
 
 
-def _rows(chain: Chain | None, new: Sequence[NewVersion]) -> list[AuditRow]:
-    """Return the audit rows of the versions that are audited."""
-    if chain is None:
-        return []
+async def _insert(
+    conn: Connection, new: Sequence[NewVersion]
+) -> tuple[Sequence[Sequence[Any]], list[SaveOutcome]]:
+    """Return the rows of `_INSERT`, and what they mean."""
     events = [
-        change_of_entry(
-            chain.secret,
-            each.audited,
-            each.draft,
-            each.entry_id,
-            each.version,
-            each.change,
-            at=each.times.now,
-        )
+        change_of_entry(each.audited, each.draft, each.entry_id, each.version, each.change, at=each.times.now)
         for each in new
         if each.audited
     ]
-    return audit_events.next_rows(chain, events, now=0)
-
-
-async def _insert(
-    conn: Connection, new: Sequence[NewVersion], chain: Chain | None, audit_rows: Sequence[AuditRow]
-) -> list[SaveOutcome]:
     answers = [
         (each.idempotency_key, each.entry_id, each.version, each.change.value, each.times.now)
         for each in new
@@ -160,13 +140,13 @@ async def _insert(
         _INSERT,
         *chunks.columns([each.chunks for each in new]),
         *(list(column) for column in zip(*map(_row, new), strict=True)),
-        *audit_events.columns(chain, audit_rows),
+        *audit_events.columns(events, now=0),
         *idempotency.columns(answers),
     )
     saved = _saved(new, rows)
     if held := [each.id for each in saved if each.quarantined and each.change is not Change.CREATED]:
         await record_erasure(conn, held)
-    return saved
+    return rows, saved
 
 
 def _row(new: NewVersion) -> tuple[Any, ...]:

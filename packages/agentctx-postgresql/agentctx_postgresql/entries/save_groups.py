@@ -14,7 +14,6 @@ from agentctx.storage.ids import new_id
 from agentctx.storage.records import Draft, SaveOutcome
 from agentctx.storage.versions import Times, WriteOptions
 from agentctx_postgresql import driver
-from agentctx_postgresql.audit.chain_set import OwnChains
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import idempotency, new_versions
 from agentctx_postgresql.entries.new_versions import NewVersion
@@ -128,15 +127,13 @@ def is_creation(draft: Draft, if_version: int | None) -> bool:
     return is_alone and not draft.flags and not draft.is_held and not if_version
 
 
-async def write(
-    conn: Connection, new: Sequence[NewVersion], chains: OwnChains
-) -> Sequence[SaveOutcome | None]:
+async def write(conn: Connection, new: Sequence[NewVersion]) -> Sequence[SaveOutcome | None]:
     """Write the entries in one statement; return the outcomes, all None if an Idempotency-Key is in use.
 
     A lost reply leaves it open whether they were written; `new_versions.find_group` finds them.
     """
     try:
-        return await new_versions.insert_group(conn, new, chains)
+        return await new_versions.insert_group(conn, new)
     except asyncpg.UniqueViolationError as error:
         if error.constraint_name != idempotency.CONSTRAINT:
             raise

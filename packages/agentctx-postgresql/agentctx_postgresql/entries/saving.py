@@ -32,7 +32,7 @@ from agentctx.storage.versions import (
     unknown_entry,
 )
 from agentctx_postgresql import locks
-from agentctx_postgresql.audit import audit_events, chain_set
+from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks, idempotency, lookup, new_versions
 from agentctx_postgresql.entries.rows import IS_EMBEDDING, IS_PENDING, SELECT_ENTRY, verified
@@ -258,10 +258,10 @@ async def _update_in_place(
     )
     jobs = await chunks.carry(conn, seq, seq, old, entry.id, draft, options)
     if options.audited:
-        chain = await chain_set.take(conn)
         what = (draft, entry.id, entry.version, Change.IN_PLACE)
-        event = change_of_entry(chain.secret, options.audited, *what, at=options.now)
-        await audit_events.append(conn, chain, [event], now=options.now)
+        await audit_events.add(
+            conn, [change_of_entry(options.audited, *what, at=options.now)], now=options.now
+        )
     return jobs
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
-from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, Head, verify
+from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, ChainWalk, Event, Head
 from agentctx.storage.file.driver import Connection, open_connection
-from agentctx.storage.file.migrate import migrate_database
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.audit.chain import verify_file
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -34,14 +34,18 @@ def chained_rows(count: int) -> list[AuditRow]:
             subject=f"entry {number}",
             detail={"version": number},
         )
-        row = trail.next_row(SECRET, head, event, now=number)
+        row = trail.next_row(head, event, now=number)
         head = Head(row.seq, row.hash)
         rows.append(row)
     return rows
 
 
-def judge(rows: list[AuditRow], head: AuditRow) -> ChainVerdict:
-    return verify(rows, secret=SECRET, head=Head(head.seq, head.hash))
+def judge(rows: list[AuditRow], head: AuditRow | None) -> ChainVerdict:
+    walk = ChainWalk(SECRET)
+    for row in rows:
+        walk.step(row)
+    walk.end(head and Head(head.seq, head.hash))
+    return trail.verdict_of({"": walk})
 
 
 def edit(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
@@ -74,15 +78,10 @@ def reorder(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
 
 
 def insert_forged(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
-    """Insert a row made without the secret; later rows move up."""
+    """Insert a row that follows the one before it; later rows move up."""
     at = dice.randint(0, len(rows))
     before = rows[at - 1].hash if at else b""
-    forged = trail.next_row(
-        b"guessed".ljust(32),
-        Head(at, before),
-        Event(kind="save", principal=0),
-        now=7,
-    )
+    forged = trail.next_row(Head(at, before), Event(kind="save", principal=0), now=7)
     return [*rows[:at], forged, *(row._replace(seq=row.seq + 1) for row in rows[at:])]
 
 
@@ -93,12 +92,12 @@ def truncate(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
 def test_1000_random_changes_are_all_found() -> None:
     dice = random.Random(7)
     rows = chained_rows(40)
-    assert judge(rows, rows[-1]).is_sound
+    assert not judge(rows, rows[-1]).faults
     ways = (edit, cut_out, reorder, insert_forged, truncate)
     missed = [
         way.__name__
         for number in range(1_000)
-        if judge((way := ways[number % len(ways)])(rows, dice), rows[-1]).is_sound
+        if not judge((way := ways[number % len(ways)])(rows, dice), rows[-1]).faults
     ]
     assert missed == []
 
@@ -116,22 +115,38 @@ def test_many_faults_are_counted_but_only_the_first_are_listed() -> None:
     assert (verdict.faults, len(verdict.listed)) == (50, trail.MAX_FAULTS)
 
 
-def test_a_noted_head_reveals_that_a_chain_was_rebuilt() -> None:
-    rows = chained_rows(9)
-    noted = Head(rows[5].seq, rows[5].hash)
-    head = Head(rows[-1].seq, rows[-1].hash)
-    assert verify(rows, secret=SECRET, head=head, noted=noted).is_sound
-    assert not verify(rows, secret=SECRET, head=head, noted=noted._replace(hash=b"x" * 16)).is_sound
+def test_no_rows_are_sound_only_if_none_were_recorded() -> None:
+    assert not judge([], None).faults
+    rows = chained_rows(1)
+    assert judge([], rows[0]).faults
+    assert judge(rows, None).faults
 
 
-@pytest.mark.parametrize("text", ["", "1", "1:", "-1:" + "a" * 32, "1:" + "g" * 32, "٣:" + "a" * 32])
-def test_invalid_text_is_not_a_head(text: str) -> None:
-    assert trail.parse_head(text) is None
+def keyed(row: AuditRow) -> AuditRow:
+    """Return the row as agentctx 0.1.0 wrote it."""
+    values = json.dumps([*row[:7], row.previous_hash.hex()], ensure_ascii=False, separators=(",", ":"))
+    summed = blake2b(values.encode(), key=SECRET, digest_size=16, person=b"agentctx audit")
+    return row._replace(hash=summed.digest())
 
 
-def test_a_head_survives_a_round_trip_as_text() -> None:
-    head = Head(12, b"\x00" * 15 + b"\xff")
-    assert trail.parse_head(head.text) == head
+def test_rows_of_0_1_0_stay_verifiable_and_new_ones_follow_them() -> None:
+    rows: list[AuditRow] = []
+    for number in range(6):
+        head = Head(number, rows[-1].hash if rows else b"")
+        row = trail.next_row(head, Event(kind="save", principal=7, subject=f"é{number}"), now=number)
+        rows.append(keyed(row) if number < 3 else row)
+    assert not judge(rows, rows[-1]).faults
+    rows[1] = rows[1]._replace(principal=0)
+    assert judge(rows, rows[-1]).listed == (trail.ChainFault(2, "was changed or added"),)
+
+
+def test_a_row_that_claims_to_be_a_pruning_hides_nothing() -> None:
+    rows = chained_rows(3)
+    for detail in ("[]", "{}", '{"hash":7}', '{"hash":"x"}'):
+        event = Event(kind=trail.PRUNE, principal=None)
+        last = trail.next_row(Head(3, rows[-1].hash), event, now=9)._replace(detail=detail)
+        last = last._replace(hash=trail.hash_of(last))
+        assert judge([*rows[1:], last], last).listed == (trail.ChainFault(2, "rows before it are missing"),)
 
 
 class DayClock:
@@ -193,6 +208,10 @@ async def change(storage: SqliteStorage, audited: Callable[[Connection], object]
     return await storage.audit.verify()
 
 
+async def is_sound(storage: SqliteStorage) -> bool:
+    return not (await storage.audit.verify()).faults
+
+
 class TestTable:
     async def test_saves_versions_and_forgets_are_recorded_without_their_text(
         self, storage: SqliteStorage
@@ -213,7 +232,7 @@ class TestTable:
         assert rows[-1].principal == 1_234
         assert '"version":2' in rows[1].detail
         assert not [row for row in rows if "text" in repr(row) or "the key" in repr(row)]
-        assert (await storage.audit.verify()).is_sound
+        assert await is_sound(storage)
 
     async def test_a_rolled_back_save_leaves_no_row_and_an_intact_chain(self, storage: SqliteStorage) -> None:
         def save_and_fail(conn: Connection) -> None:
@@ -224,7 +243,7 @@ class TestTable:
             await storage.db.writer.run(save_and_fail)
         await storage.entries.save(keyless("text"), embed=False)
         assert await kinds(storage) == ["save"]
-        assert (await storage.audit.verify()).is_sound
+        assert await is_sound(storage)
 
     async def test_forgets_are_recorded_even_when_saves_are_not(self, storage: SqliteStorage) -> None:
         storage.audit.saves = False
@@ -248,10 +267,10 @@ class TestTable:
     )
     async def test_changes_to_the_file_are_found(self, storage: SqliteStorage, sql: str) -> None:
         await storage.audit.add([Event(kind="read", principal=number) for number in range(5)])
-        assert (await storage.audit.verify()).is_sound
-        assert not (await change(storage, lambda conn: conn.execute(sql))).is_sound
+        assert await is_sound(storage)
+        assert (await change(storage, lambda conn: conn.execute(sql))).faults
         await storage.entries.save(keyless("text"), embed=False)  # later rows do not hide the change
-        assert not (await storage.audit.verify()).is_sound
+        assert not await is_sound(storage)
 
     async def test_pruning_keeps_the_chain_and_the_record_of_forgotten_entries(
         self, storage: SqliteStorage, time: DayClock
@@ -259,15 +278,12 @@ class TestTable:
         saved = await storage.entries.save(keyless("text"), embed=False)
         await storage.entries.delete(saved.id)
         await storage.audit.add([Event(kind="read", principal=7)] * 1_500)
-        head = trail.parse_head((await storage.audit.verify()).head or "")
         assert await storage.audit.prune(before=0, keep=2_000) == 0
         assert await storage.audit.prune(before=0, keep=500) == 1_002
-        verdict = await storage.audit.verify(head)
-        assert (verdict.is_sound, verdict.rows) == (True, 501)
+        verdict = await storage.audit.verify()
+        assert (verdict.faults, verdict.rows) == (0, 501)
         assert await storage.db.readers.run(lambda conn: chain.was_forgotten(conn, saved.id))
-        assert not (
-            await change(storage, lambda conn: conn.execute("DELETE FROM audit WHERE seq < 1100"))
-        ).is_sound
+        assert (await change(storage, lambda conn: conn.execute("DELETE FROM audit WHERE seq < 1100"))).faults
 
     async def test_expired_rows_are_pruned_within_a_day(self, storage: SqliteStorage, time: DayClock) -> None:
         await storage.audit.add([Event(kind="read", principal=7)] * 3)
@@ -278,7 +294,7 @@ class TestTable:
         assert await storage.audit.prune(before=time.now - 9 * DAY, keep=99) == 3
         assert await kinds(storage) == ["list", "prune"]
         assert await storage.audit.prune(before=time.now - 8 * DAY, keep=99) == 0
-        assert (await storage.audit.verify()).is_sound
+        assert await is_sound(storage)
 
     async def test_pages_and_filters(self, storage: SqliteStorage) -> None:
         events = [Event(kind="read", principal=7, subject=str(number % 2)) for number in range(5)]
@@ -290,38 +306,16 @@ class TestTable:
         page = await storage.audit.page(AuditQuery(limit=9, kind="read", subject="1"))
         assert [row.seq for row in page] == [4, 2]
 
-    async def test_changed_settings_are_recorded(self, storage: SqliteStorage) -> None:
-        note = storage.audit.note_config
-        await note("start", {"a": "1", "b": "1"}, {}, only_changes=False)
-        await note("reload", {"a": "1", "b": "1"}, {}, only_changes=True)
-        await note("reload", {"a": "2", "c": "1"}, {}, only_changes=True)
-        rows = await storage.audit.page(AuditQuery(limit=9))
-        assert [(row.kind, row.detail) for row in reversed(rows)] == [
-            ("start", '{"changed":[]}'),
-            ("reload", '{"changed":["a","b","c"]}'),
-        ]
 
-
-async def test_rows_without_a_hash_are_chained_with_the_first_new_row(tmp_path: Path) -> None:
+async def test_a_file_and_its_backup_are_verified_without_a_daemon(tmp_path: Path) -> None:
     path = tmp_path / "agentctx.db"
-    migrate_database(path)
-    with closing(open_connection(path)) as connection:
-        connection.execute(
-            """INSERT INTO audit (at, principal, kind, subject, detail)
-               VALUES (5, 1000, 'forget', 'e', '{"collection":"memory"}')"""
-        )
     storage = await SqliteStorage.open(path, readers=1)
     try:
-        assert (await storage.audit.verify()).head is None
         await storage.entries.save(keyless("text"), embed=False)
-        rows = await storage.audit.page(AuditQuery(limit=9))
-        assert [(row.kind, row.principal, row.subject, row.detail) for row in rows[1:2]] == [
-            ("forget", 1_000, "e", '{"collection":"memory"}')
-        ]
-        assert (await storage.audit.verify()).is_sound
-        assert await storage.db.readers.run(lambda conn: chain.was_forgotten(conn, "e"))
         await storage.file.back_up(tmp_path / "b.db")
     finally:
         await storage.close()
-    assert verify_file(tmp_path / "b.db").is_sound
-    assert replace(verify_file(path), head="") == replace(verify_file(tmp_path / "b.db"), head="")
+    assert [verify_file(each) for each in (path, tmp_path / "b.db")] == [ChainVerdict(rows=1)] * 2
+    with closing(open_connection(path)) as connection:
+        connection.execute("UPDATE audit SET principal = 77")
+    assert verify_file(path).faults
