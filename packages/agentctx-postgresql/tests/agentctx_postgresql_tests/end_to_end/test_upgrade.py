@@ -41,5 +41,6 @@ async def load(url: str) -> None:
 
     connection = await asyncpg.connect(url)
     await connection.execute(sql_dump())
+    await connection.execute("RESET search_path")
     await migrate.migrate(connection, migrate.load_schema())
     await connection.close()
