@@ -15,9 +15,7 @@ from agentctx.llm.dialects.registry import DIALECTS
 from agentctx.llm.injection import (
     MAX_QUESTION_CHARS,
     InjectionRequest,
-    inject,
-    injection_request,
-    plan,
+    ParsedCall,
     shortened,
     texts_present,
     to_retrieve,
@@ -46,18 +44,13 @@ def injected(
     given: Conversation | None = None,
     new: str | None = None,
 ) -> Any:
-    return inject(
-        dialect,
-        body,
-        position=cast("Position", position),
-        planned=plan(dialect, body),
-        given=given or Conversation(),
-        new=new,
-    )
+    call = ParsedCall(dialect, body)
+    call.read()
+    return call.inject(cast("Position", position), given or Conversation(), new)
 
 
 def first_given(dialect: Dialect, samples: Samples) -> Conversation:
-    hash_ = plan(dialect, samples.asked()).turn_hash
+    hash_ = asked_by(dialect, samples.asked()).turn
     assert hash_ is not None
     return Conversation({hash_: ONE}, ONE)
 
@@ -101,7 +94,7 @@ def test_a_tool_round_has_the_block_of_its_question_again(dialect: Dialect, samp
 
 
 def asked_by(dialect: Dialect, body: dict[str, Any]) -> InjectionRequest:
-    return injection_request(dialect, body, plan(dialect, body))
+    return ParsedCall(dialect, body).read()
 
 
 def test_a_tool_round_repeats_an_unanswered_question(dialect: Dialect, samples: Samples) -> None:
@@ -179,6 +172,6 @@ def test_a_lone_surrogate_is_accepted() -> None:
 
 def test_a_pasted_log_is_shortened() -> None:
     body = {"messages": [{"role": "user", "content": "why? " + "x" * 99_999}]}
-    question = plan(DIALECTS["openai_chat"], body).question
+    question = asked_by(DIALECTS["openai_chat"], body).question
     assert question is not None
     assert len(question) <= MAX_QUESTION_CHARS

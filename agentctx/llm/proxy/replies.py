@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from agentctx.errors import UpstreamFailed
 from agentctx.llm.dialects.content import listed, mapping, word
-from agentctx.llm.event_stream import EventDecoder, JsonLines, ServerSentEvents
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Maximum size of a reply after decompression; a longer one is not read."""
@@ -59,23 +58,37 @@ class ReplyReader:
         if not self._is_readable:
             return ""
         try:
-            events = list(self._events())
-        except UpstreamFailed:
+            events = [json.loads(text) for text in event_texts(bytes(self._data), self._content_type)]
+        except (ValueError, RecursionError):
+            return ""
+        if not all(isinstance(event, dict) for event in events):
             return ""
         reasons = [reason for event in events for reason in _ends(event)]
         has_ended = bool(reasons) or len(events) == 1
         is_whole = has_ended and _WHOLE.issuperset(reasons)
         return "".join(map(self._read_text, events)).strip() if is_whole else ""
 
-    def _events(self) -> Iterator[Mapping[str, Any]]:
-        # Without its line breaks, a JSON document is one line for the JSON lines decoder.
-        is_stream = self._content_type == "text/event-stream"
-        decoder: EventDecoder = ServerSentEvents() if is_stream else JsonLines()
-        data = bytes(self._data)
-        if self._content_type == "application/json":
-            data = data.replace(b"\n", b" ").replace(b"\r", b" ")
-        yield from decoder.feed(data)
-        yield from decoder.finish()
+
+def event_texts(data: bytes, content_type: str) -> Iterator[bytes]:
+    """Yield the JSON texts of a reply: one, the `data` of server-sent events, or one for each line.
+
+    Only a line feed ends a line, because JSON may contain the other characters that Python treats as line
+    ends.
+    """
+    lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    if content_type == "application/json":
+        yield data
+    elif content_type != "text/event-stream":
+        yield from filter(bytes.strip, lines)
+    else:
+        parts: list[bytes] = []
+        for line in [*lines, b""]:
+            if line.startswith(b"data:"):
+                parts.append(line[5:].removeprefix(b" "))
+            elif not line and parts:
+                event, parts = b"\n".join(parts), []
+                if event.strip() != b"[DONE]":
+                    yield event
 
 
 def _ends(event: Mapping[str, Any]) -> Iterator[str]:

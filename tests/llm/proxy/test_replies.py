@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.llm.proxy.replies import MAX_BYTES, ReplyReader
+from agentctx.llm.proxy.replies import MAX_BYTES, ReplyReader, event_texts
 from agentctx_testing.fake_provider import serving
 from agentctx_testing.fake_provider.answers import FakeAnswer, ToolCall
 
@@ -131,6 +131,41 @@ def test_no_reply_raises(dialect: str, kind: str, reply: Any) -> None:
     data = json.dumps(reply).encode()
     for piece in (data, b"data: " + data + b"\n\n", data[:-1]):
         assert isinstance(read(dialect, {"content-type": kind}, piece), str)
+
+
+EVENTS = st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=2), max_size=5)
+ENDS = st.sampled_from(["\n", "\r\n"])
+
+
+def events(data: str, content_type: str) -> list[Any]:
+    return [json.loads(text) for text in event_texts(data.encode(), content_type)]
+
+
+@given(EVENTS, ENDS, st.booleans())
+def test_server_sent_events(sent: list[dict[str, str]], end: str, is_named: bool) -> None:
+    name = f"event: x{end}: a comment{end}" if is_named else ""
+    # Not escaped: Python takes some of these characters for line ends.
+    texts = [f"{name}data: {json.dumps(event, ensure_ascii=False)}{end}{end}" for event in sent]
+    assert events("".join([*texts, f"data: [DONE]{end}{end}"]), "text/event-stream") == sent
+
+
+@given(EVENTS, ENDS, st.booleans())
+def test_json_lines(sent: list[dict[str, str]], end: str, is_ended: bool) -> None:
+    data = end.join(json.dumps(event, ensure_ascii=False) for event in sent) + (end if is_ended else "")
+    assert events(data, "application/x-ndjson") == sent
+
+
+def test_data_of_several_lines_is_one_event() -> None:
+    assert events('data: {"a":\ndata: 1}\n', "text/event-stream") == [{"a": 1}]
+
+
+@pytest.mark.parametrize("data", [b"data: nonsense\n\n", b"data: [1]\n\n", b"[1]\n", b"{\n"])
+def test_a_reply_with_an_event_that_is_not_an_object_has_no_text(data: bytes) -> None:
+    kind = "text/event-stream" if data.startswith(b"data") else "application/x-ndjson"
+    said = chat("text")
+    whole = b"data: " + said + b"\n\n" if data.startswith(b"data") else said + b"\n"
+    assert read("openai_chat", {"content-type": kind}, whole) == "text"
+    assert read("openai_chat", {"content-type": kind}, whole, data) == ""
 
 
 SAYS = "It has 9 floors and a view."
