@@ -63,11 +63,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_SQL, f"{_PG}entries/copying.py", "_ADD_VECTORS.format(space=space)"): _SPACE,
     (
         _SQL,
-        f"{_PG}entries/copying.py",
-        "f'{head} VALUES ({placeholders}) {table.on_conflict}'",
-    ): "constants of the callers",
-    (
-        _SQL,
         f"{_PG}entries/lookup.py",
         "f'{select} WHERE {condition} AND e.id < {below} ORDER BY e.id DESC LIMIT {count}'",
     ): _CONDITION,
