@@ -22,9 +22,9 @@ from agentctx.service.stores.base import EntryStore
 from agentctx.service.stores.fields import check_namespace
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.base import Storage
-from agentctx.storage.entries import ExportRow, ExportSelection, ImportOptions
+from agentctx.storage.entries import ExportRow, ExportSelection
 from agentctx.storage.ids import is_id
-from agentctx.storage.records import Change, Entry
+from agentctx.storage.records import Change, Entry, ImportOptions
 from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.telemetry import Telemetry
 from agentctx.times import format_time, parse_time, wall_clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -28,3 +28,10 @@ class Faults:
         if name not in self._logged and len(self._logged) < MAX_KNOWN:
             self._logged[name] = None
             log.error("entry_damaged", what=what, entry=str(entry_id)[:64], hint="Run `agentctx doctor`.")
+
+
+class ReadContext(NamedTuple):
+    """The time of a read, by which entries have expired, and where it records the damage that it finds."""
+
+    now: int
+    faults: Faults

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agentctx.errors import NotFound
+from agentctx.storage import forgetting
 from agentctx.storage.records import Entry, Job
 from agentctx.storage.steps import Execute, LockEntries, Rows, Statement, Steps
 from agentctx.storage.trust import SettledRows
@@ -55,7 +57,7 @@ _MARK: Final = """INSERT INTO file_states (entry, state, reason, since)
     SELECT given.id, ?, ?, ? FROM ?ids AS given WHERE TRUE ON CONFLICT (entry) DO UPDATE SET
       since = CASE file_states.state WHEN excluded.state THEN file_states.since ELSE excluded.since END,
       state = excluded.state, reason = excluded.reason"""
-_EXPIRED: Final = """SELECT file_states.entry, e.seq FROM file_states
+_EXPIRED: Final = """SELECT file_states.entry, e.seq, e.version, e.namespace, e.collection FROM file_states
     LEFT JOIN entries e ON e.id = file_states.entry AND e.live
     LEFT JOIN quarantine ON quarantine.entry = file_states.entry
     WHERE (e.seq IS NULL OR file_states.state = 'withdrawn' AND file_states.since < ?
@@ -104,24 +106,6 @@ class CutAgain(Statement[Sequence[Job]]):
     entry: Entry
     now: int
     daemon: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class EraseForgotten(Statement[bool]):
-    """Erases an entry of a forgotten revocation; answered with whether it existed."""
-
-    entry: str
-    now: int
-    principal: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class EraseExpired(Statement[None]):
-    """Erases an entry, whose live version is in row `seq`, because it expired."""
-
-    seq: int
-    entry: str
-    now: int
 
 
 def hold(
@@ -203,9 +187,9 @@ def expire_withdrawn(*, before: int, limit: int, now: int) -> Steps[list[str]]:
     ids = [row[0] for row in found]
     yield from LockEntries(ids, with_spaces=True)
     rows = yield from Rows(f"{_EXPIRED} AND file_states.entry IN ?ids", (before, ids))
-    for entry_id, seq in rows:
+    for entry_id, seq, *where in rows:
         if seq is not None:
-            yield from EraseExpired(seq, entry_id, now)
+            yield from forgetting.expire(forgetting.LiveRow(seq, entry_id, *where), now)
     expired = [row[0] for row in rows]
     yield from Execute("DELETE FROM file_states WHERE entry IN ?ids", (expired,))
     yield from Execute(_GIVE_BACK, (expired,))
@@ -241,7 +225,11 @@ def _withdraw(entry_id: str) -> Steps[None]:
 
 def _is_erased(entry_id: str, revocation: int, *, now: int) -> Steps[bool]:
     found = yield from Rows("SELECT principal FROM revocations WHERE id = ?", (revocation,))
-    return (yield from EraseForgotten(entry_id, now, found[0][0] if found else None))
+    try:
+        yield from forgetting.delete(entry_id, now=now, principal=found[0][0] if found else None)
+    except NotFound:
+        return False
+    return True
 
 
 def _put_back(entry_id: str, *, now: int, daemon: str | None) -> Steps[Sequence[Job]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentctx.storage.vectors import Vectors
 from agentctx.text.chunking.base import Span
@@ -53,6 +53,18 @@ class Draft:
     """The kinds of instructions to an LLM that its text resembles; None leaves the flags unchanged."""
     is_held: bool = False
     """Whether it goes into quarantine because of its flags."""
+
+
+class EntryKey(NamedTuple):
+    """The key of an entry, unique in a collection of a namespace."""
+
+    namespace: str
+    collection: str
+    name: str
+
+    @classmethod
+    def of(cls, draft: Draft) -> EntryKey | None:
+        return None if draft.key is None else cls(draft.namespace, draft.collection, draft.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +182,19 @@ class SaveOutcome:
     """The kinds of secrets that the store redacted before the save."""
     flags: tuple[str, ...] = ()
     """The kinds of instructions to an LLM that its text resembles, as found by the store."""
+
+
+class ImportOptions(NamedTuple):
+    """Under which id and times (milliseconds) a version is imported, and how."""
+
+    entry_id: str
+    created: int
+    updated: int
+    is_held: bool = False
+    """It is in quarantine then, even if it existed with the same text."""
+    dry_run: bool = False
+    """Only return what would be done."""
+    include_forgotten: bool = False
 
 
 class SpaceState(StrEnum):

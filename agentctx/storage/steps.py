@@ -72,8 +72,14 @@ class LockEntries(Statement[None]):
     with_spaces: bool = False
 
 
+ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
+"""Called with the ids of forgotten or expired entries after their removal."""
+
+
 class ErasureNotes(Protocol):
     """Takes note of entries that answers must no longer show, so that no copy in memory does."""
+
+    listeners: list[ErasureListener]
 
     def note_quarantined(self, entry_ids: Sequence[str], /) -> None: ...
     def note_deletion(self, entry_ids: Sequence[str] = (), /) -> None: ...

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, KeyTaken, NotFound, VersionConflict
+from agentctx.errors import Forgotten, IdempotencyKeyReused, InvalidInput, NotFound, VersionConflict
 from agentctx.names import MAX_NAME_CHARS
 from agentctx.storage.audit import AuditedChange
 from agentctx.storage.ids import is_id
@@ -17,6 +18,7 @@ from agentctx.storage.records import (
     Draft,
     Entry,
     IdempotencyKey,
+    Revision,
     SaveOutcome,
 )
 from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
@@ -30,17 +32,23 @@ _ENCODE: Final = json.JSONEncoder(
 ).encode
 
 
-class WriteOptions(NamedTuple):
-    """When and how a save writes: with jobs or not, which change it records in the audit trail, and for which
-    request. The jobs are reserved for the `daemon`, where several share the memory.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveCommand:
+    """How and when to save a draft, and on what condition. The draft itself changes on the way."""
 
     now: int
     embed: bool = False
+    """Whether to create jobs for every enabled space."""
+    if_version: int | None = None
+    """The version that must be live; 0 if the entry must not exist."""
+    revision: Revision | None = None
+    """Builds the draft if there is such an entry."""
+    idempotency: IdempotencyKey | None = None
     audited: AuditedChange | None = None
-    idempotency_key: IdempotencyKey | None = None
+    """How the audit trail records it; None if it does not."""
     max_versions: int = MAX_VERSIONS
     daemon: str = ""
+    """The daemon for which the jobs are reserved, where several share the memory."""
 
 
 class Times(NamedTuple):
@@ -160,12 +168,6 @@ def unknown_entry(entry_id: str, version: int | None = None) -> NotFound:
         named = f"key={entry_id!r}" if len(entry_id) <= MAX_NAME_CHARS else "key=…"
         hint = f"If it is a key, use get({named}) in Python, GET /v1/entries?key=… over HTTP. {hint}"
     return NotFound(f"{which} {entry_id!r} does not exist.", hint=hint)
-
-
-def refuse_taken_key(found: tuple[int, Entry] | None) -> None:
-    """Raise `KeyTaken` if there is an entry with the key to which another one would move."""
-    if found is not None:
-        raise KeyTaken(f"Entry {found[1].id!r} already has this trigger, error and fix.")
 
 
 def is_expired(entry: Entry, now: int) -> bool:

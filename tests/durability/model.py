@@ -16,8 +16,12 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 
+from agentctx.storage import saving
+from agentctx.storage.forgetting import Erase
 from agentctx.storage.records import Entry
-from agentctx.storage.sqlite.entries import lookup, saving
+from agentctx.storage.sqlite.entries import writes
+from agentctx.storage.sqlite.entries.entry_storage import SqliteEntries
+from agentctx.storage.sqlite.statements import EXECUTE
 from tests.durability.model_machine import MemoryMachine
 from tests.durability.model_memories import CoreMemory, DaemonMemory, Memory
 from tests.durability.suite import Outcome, all_noticed
@@ -88,26 +92,26 @@ def _told(error: BaseException) -> str:
 Mutate = Callable[[], AbstractContextManager[Any]]
 
 
-def _history_without_the_live_one(*arguments: Any, **named: Any) -> tuple[list[Any], None]:
-    return _history(*arguments, **named)[0][1:], None
+async def _history_without_the_live_one(*arguments: Any, **named: Any) -> tuple[list[Any], None]:
+    return (await _history(*arguments, **named))[0][1:], None
 
 
 def _by_the_clock(entry: Entry, now: int) -> int:
     return now
 
 
-def _forget_the_entry_alone(conn: Any, live_seq: int, entry_id: str, **_: Any) -> int:
+def _forget_the_entry_alone(conn: Any, wanted: Erase) -> int:
     """Run a build in which the previous version can still be found."""
-    return int(conn.execute("UPDATE entries SET live = 0 WHERE id = ?", (entry_id,)).rowcount)
+    return int(conn.execute("UPDATE entries SET live = 0 WHERE id = ?", (wanted.row.id,)).rowcount)
 
 
-_history = lookup.history
+_history = SqliteEntries.history
 _MUTANTS: dict[str, Mutate] = {
-    "a forgotten text can still be found": lambda: patch.object(saving, "_erase", _forget_the_entry_alone),
+    "a forgotten text can still be found": lambda: patch.dict(EXECUTE, {Erase: _forget_the_entry_alone}),
     "an edit asks for no version": lambda: patch.object(saving, "check_version", lambda *_: None),
     "a change is dated by a clock that went back": lambda: patch.object(Entry, "next_update", _by_the_clock),
-    "history forgets": lambda: patch.object(lookup, "history", _history_without_the_live_one),
-    "idempotency keys are not kept": lambda: patch.object(saving, "claim_key", lambda *_: True),
+    "history forgets": lambda: patch.object(SqliteEntries, "history", _history_without_the_live_one),
+    "idempotency keys are not kept": lambda: patch.object(writes, "remember", lambda *_: None),
 }
 
 SUITE = ModelSuite()

@@ -61,9 +61,9 @@ def create_no_jobs() -> None:
 
 def forget_idempotency_keys() -> None:
     """Save again when a request is repeated."""
-    from agentctx.storage.sqlite.entries import saving
+    from agentctx.storage.sqlite.entries import writes
 
-    replace(saving, "claim_key", lambda *_: True)
+    replace(writes, "remember", lambda *_: None)
 
 
 def forget_half() -> None:

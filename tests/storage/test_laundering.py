@@ -11,14 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentctx.storage import quarantine
-from agentctx.storage.entries import ImportOptions
+from agentctx.storage import forgetting, quarantine, saving
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
+from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry, ImportOptions
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.entries import lookup, saving, transfer
+from agentctx.storage.sqlite.entries import lookup
 from agentctx.storage.sqlite.statements import follow
-from agentctx.storage.versions import WriteOptions
+from agentctx.storage.versions import SaveCommand
 from agentctx.wire import Origin, Trust
 from agentctx_testing.drafts import draft as some_draft
 
@@ -83,7 +82,7 @@ class Chain:
         at_best = _least(
             _OF_ORIGIN[draft.origin], *(self.most.get(each, "external") for each in draft.derived_from)
         )
-        saved = saving.save(self.conn, draft, WriteOptions(self.now))
+        saved = follow(self.conn, saving.save(SaveCommand(now=self.now), draft))
         if saved.change is Change.NONE and not draft.derived_from:
             return  # saving the same again adds nothing
         self.most[saved.id] = _least(at_best, self.most.get(saved.id, "operator"))
@@ -120,7 +119,7 @@ class Chain:
             return replace(self.draft(text, entry.origin, key=entry.key), trust=entry.trust)
 
         self.now += 1
-        saving.revise(self.conn, entry_id, revision, WriteOptions(self.now))
+        follow(self.conn, saving.revise(SaveCommand(now=self.now), entry_id, revision))
 
     def reimport(self) -> None:
         """Import an exported entry again, forgotten or not, with the same text or another."""
@@ -129,12 +128,8 @@ class Chain:
         text = self.dice.choice((entry.content, f"imported {self.dice.random()}"))
         self.now += 1
         draft = replace(self.draft(text, "import", key=entry.key), derived_from=self.sources())
-        saved = transfer.import_entry(
-            self.conn,
-            draft,
-            ImportOptions(entry_id, self.now, self.now, include_forgotten=True),
-            WriteOptions(self.now),
-        )
+        wanted = ImportOptions(entry_id, self.now, self.now, include_forgotten=True)
+        saved = follow(self.conn, saving.import_entry(SaveCommand(now=self.now), draft, wanted))
         if self.entry(saved.id).version == saved.version and text != entry.content:
             self.most[saved.id] = "external"
             self.origins.setdefault((saved.id, saved.version), "import")
@@ -142,7 +137,7 @@ class Chain:
     def forget(self) -> None:
         if len(self.most) > 1:
             entry_id = self.dice.choice([*self.most])
-            saving.delete(self.conn, entry_id, now=self.now)
+            follow(self.conn, forgetting.delete(entry_id, now=self.now))
             del self.most[entry_id]
             self.origins = {place: origin for place, origin in self.origins.items() if place[0] != entry_id}
             self.gone.append(entry_id)

@@ -27,7 +27,7 @@ from agentctx.service.access.policy import PATHS
 from agentctx.service.base import Peer
 from agentctx.service.receipts import ReceiptLog
 from agentctx.service.refusals import Refusals
-from agentctx.storage.entries import ErasureListener
+from agentctx.storage.steps import ErasureListener
 from agentctx.telemetry import Telemetry
 from agentctx.wire import DEFAULT_NAMESPACE
 

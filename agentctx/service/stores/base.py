@@ -34,8 +34,16 @@ from agentctx.service.stores.learning import applied, repetition
 from agentctx.service.stores.recurrence import save_learning
 from agentctx.service.stores.redaction import redact_fields, redact_name
 from agentctx.storage.base import Storage
-from agentctx.storage.entries import ImportOptions
-from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, SaveOutcome
+from agentctx.storage.records import (
+    Change,
+    Draft,
+    Entry,
+    IdempotencyKey,
+    ImportOptions,
+    Job,
+    Revision,
+    SaveOutcome,
+)
 from agentctx.storage.search import Filter
 from agentctx.storage.versions import unknown_entry
 from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry

@@ -26,9 +26,12 @@ class WaitingWrite:
     function: WriteFunction[Any]
     future: asyncio.Future[Any]
     arrived: float
+    committed: Callable[[Any], None] | None = None
 
     def answer(self, outcome: Outcome) -> None:
-        """Resolve the caller's future, unless it was cancelled."""
+        """Resolve the caller's future, unless it was cancelled. Whether or not, tell `committed`."""
+        if self.committed is not None and isinstance(outcome, CompletedWrite):
+            self.committed(outcome.result)
         if self.future.done():
             return
         if isinstance(outcome, CompletedWrite):
@@ -48,10 +51,12 @@ class WriteGroups:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, function: WriteFunction[Any]) -> asyncio.Future[Any]:
+    def add(
+        self, function: WriteFunction[Any], committed: Callable[[Any], None] | None = None
+    ) -> asyncio.Future[Any]:
         """Queue a function for its group; return the future of its result."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append(WaitingWrite(function, future, time.monotonic()))
+        self._waiting.append(WaitingWrite(function, future, time.monotonic(), committed))
         return future
 
     def starts_or_completes(self) -> bool:

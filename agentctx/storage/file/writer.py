@@ -74,11 +74,12 @@ class Writer:
         """Set the other connections of this process, all of which must be closed to reread the disk."""
         self._connection.others = others
 
-    async def run(self, fn: WriteFunction[T]) -> T:
+    async def run(self, fn: WriteFunction[T], *, committed: Callable[[T], None] | None = None) -> T:
         """Run a function in a transaction and return its result once it is committed.
 
         The function must not begin or end a transaction. If it raises, its own changes are rolled back and
         the other functions' changes stay. Cancelling the caller does not stop it: it may still be committed.
+        `committed` gets the result then, whether or not the caller is there; it must not raise.
 
         Raises:
             StorageFull: no space is left; nothing of it was written, and reads continue.
@@ -89,7 +90,7 @@ class Writer:
         if self._closed:
             raise StorageClosed("The database is closed for writing.")
         self._require_accepting()
-        result: asyncio.Future[T] = self._groups.add(fn)
+        result: asyncio.Future[T] = self._groups.add(fn, committed)
         if self._groups.starts_or_completes():
             self._wake.set()
         return await result

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from agentctx.storage.faults import Faults
+from agentctx.storage.faults import Faults, ReadContext
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
 from agentctx.storage.file.writer import Writer
@@ -90,6 +90,17 @@ def reads(function: Query[P, T], *, timeout_s: float = READ_TIMEOUT_S) -> Method
 
     async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.db.readers.run(_bound(function, *args, **kwargs), timeout_s=timeout_s)
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+def looks_up(function: Callable[Concatenate[Connection, ReadContext, P], T]) -> Method[P, T]:
+    """Return a method like `reads`, whose function also gets the context of the read."""
+
+    async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        context = ReadContext(self.db.clock(), self.db.faults)
+        return await self.db.readers.run(lambda conn: function(conn, context, *args, **kwargs))
 
     method.__doc__ = function.__doc__
     return method

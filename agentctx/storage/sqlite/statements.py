@@ -6,11 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from agentctx.storage import forgetting, saving
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
 from agentctx.storage.sqlite import sql
+from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
+from agentctx.storage.sqlite.entries import writes
 from agentctx.storage.sqlite.entries.copying import COPY_STATEMENTS
+from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.trust.statements import TRUST_STATEMENTS
 from agentctx.storage.steps import Steps
 
@@ -20,6 +24,18 @@ EXECUTE: Final[sql.Functions] = {
     **sql.SQL,
     **TRUST_STATEMENTS,
     **COPY_STATEMENTS,
+    saving.FindLive: writes.find_live,
+    forgetting.FindRow: writes.find_row,
+    forgetting.FindExpired: writes.find_expired,
+    saving.FindState: writes.find_state,
+    saving.WasForgotten: lambda conn, wanted: chain.was_forgotten(conn, wanted.entry_id),
+    forgetting.LockEntry: lambda *_: None,
+    saving.NoteProvenance: provenance.note,
+    saving.InsertVersion: writes.insert_version,
+    saving.ChangeInPlace: writes.change_in_place,
+    saving.Remember: writes.remember,
+    forgetting.ForgetRequests: writes.forget_requests,
+    forgetting.Erase: writes.erase,
 }
 """The function that executes each statement."""
 

@@ -18,7 +18,7 @@ import structlog
 
 from agentctx.config.schema import displayed_url
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
-from agentctx.storage.faults import Faults
+from agentctx.storage.faults import Faults, ReadContext
 from agentctx.times import Clock, wall_clock
 from agentctx_postgresql import driver, pgvector
 from agentctx_postgresql.clock import ServerClock
@@ -345,6 +345,20 @@ def reads(function: Query[P, T], *, timeout_s: float = READ_TIMEOUT_S) -> Method
 def queries(function: Query[P, T]) -> Method[P, T]:
     """Turn a function that runs one statement into a method that runs it outside a transaction."""
     return _method(PostgresqlConnections.query, function)
+
+
+def looks_up(
+    function: Callable[Concatenate[Connection, ReadContext, P], Awaitable[T]], *, in_snapshot: bool = False
+) -> Method[P, T]:
+    """Turn a function that also takes the context of the read into a method, as `queries` or `reads` does."""
+
+    async def method(self: PostgresqlPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        context = ReadContext(self.db.clock(), self.db.faults)
+        run = self.db.read if in_snapshot else self.db.query
+        return await run(lambda conn: function(conn, context, *args, **kwargs))
+
+    method.__doc__ = function.__doc__
+    return method
 
 
 def _method(run: Callable[..., Awaitable[T]], function: Query[P, T]) -> Method[P, T]:

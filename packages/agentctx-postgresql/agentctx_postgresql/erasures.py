@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.storage.entries import ErasureListener
+from agentctx.storage.steps import ErasureListener
 from agentctx_postgresql.clock import NOW_MS
 from agentctx_postgresql.driver import SERVER_EPOCH, Connection
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from agentctx.storage import forgetting, saving
 from agentctx.storage.steps import Steps
 from agentctx_postgresql import sql
+from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.connections import CHECK_TIMEOUT_S, READ_TIMEOUT_S, PostgresqlConnections
 from agentctx_postgresql.driver import Connection
+from agentctx_postgresql.entries import writes
 from agentctx_postgresql.entries.copying import COPY_STATEMENTS
+from agentctx_postgresql.trust import provenance
 from agentctx_postgresql.trust.statements import TRUST_STATEMENTS
 
 T = TypeVar("T")
@@ -18,6 +22,18 @@ EXECUTE: Final[sql.Functions] = {
     **sql.SQL,
     **TRUST_STATEMENTS,
     **COPY_STATEMENTS,
+    saving.FindLive: writes.find_live,
+    forgetting.FindRow: writes.find_row,
+    forgetting.FindExpired: writes.find_expired,
+    saving.FindState: writes.find_state,
+    saving.WasForgotten: lambda conn, wanted: audit_events.was_forgotten(conn, wanted.entry_id),
+    forgetting.LockEntry: writes.lock,
+    saving.NoteProvenance: provenance.note,
+    saving.InsertVersion: writes.insert_version,
+    saving.ChangeInPlace: writes.change_in_place,
+    saving.Remember: writes.remember,
+    forgetting.ForgetRequests: writes.forget_requests,
+    forgetting.Erase: writes.erase,
 }
 """The function that executes each statement."""
 

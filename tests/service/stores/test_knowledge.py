@@ -14,8 +14,7 @@ from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, NotFound, SecretRefused, TooLarge, VersionConflict
 from agentctx.service.stores.base import SaveContext
 from agentctx.service.stores.typed import KnowledgeStore
-from agentctx.storage.entries import ImportOptions
-from agentctx.storage.records import Change, Job
+from agentctx.storage.records import Change, ImportOptions, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.text.redaction.redactor import Redactor
 from agentctx.text.redaction.rules import load_rules

@@ -20,12 +20,13 @@ from agentctx.storage.copy_storage import (
 )
 from agentctx.storage.copying import CopiedVersion, VersionKey
 from agentctx.storage.file.driver import Connection
+from agentctx.storage.saving import InsertVersion
 from agentctx.storage.sqlite import checksums, sql
-from agentctx.storage.sqlite.entries import chunks, saving
+from agentctx.storage.sqlite.entries import chunks, writes
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.steps import Rows
-from agentctx.storage.versions import Times, WriteOptions
+from agentctx.storage.versions import SaveCommand, Times
 
 _VERSIONS: Final = f"""SELECT seq, content, checksum, {", ".join(checksums.HEAD)} FROM entries
     WHERE seq IN ?numbers ORDER BY seq"""  # noqa: S608 - constants
@@ -73,7 +74,9 @@ def _put_version(conn: Connection, version: CopiedVersion, *, now: int) -> int:
     else:
         _set_live(conn, rivals, live=False)
     times = Times(version.created, version.updated, now)
-    saving.insert_version(conn, draft, version.key.entry, WriteOptions(now), version.key.version, times=times)
+    writes.insert_version(
+        conn, InsertVersion(SaveCommand(now=now), draft, version.key.entry, times, version.key.version)
+    )
     row = conn.execute(_SEQ, version.key).fetchone()
     if not version.live:
         _set_live(conn, [row], live=False)

@@ -7,9 +7,10 @@ from typing import Any
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.entries import MAX_PAGE_CHARS
-from agentctx.storage.faults import Faults
+from agentctx.storage.faults import ReadContext
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Entry
+from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.entries.rows import (
     CONTENT,
     ID,
@@ -19,7 +20,8 @@ from agentctx.storage.sqlite.entries.rows import (
     undamaged,
     verified,
 )
-from agentctx.storage.sqlite.search.filters import LAST_CHARACTER, Condition
+from agentctx.storage.sqlite.search.filters import LAST_CHARACTER, entry_condition
+from agentctx.storage.versions import is_expired
 
 MAX_ROW = 2**63 - 1
 LAST_ID = "\U0010ffff"
@@ -52,6 +54,18 @@ def get(conn: Connection, entry_id: str, *, now: int, version: int | None = None
     return row[0], verified(row)
 
 
+def entry(conn: Connection, at: ReadContext, entry_id: str, version: int | None = None) -> Entry | None:
+    found = get(conn, entry_id, now=at.now, version=version)
+    return found[1] if found else None
+
+
+def entry_by_key(
+    conn: Connection, at: ReadContext, namespace: str, collection: str, key: str
+) -> Entry | None:
+    found = find(conn, namespace, collection, key)
+    return found[1] if found and not is_expired(found[1], at.now) else None
+
+
 def require_absent(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> None:
     """Raise StorageCorrupt if one of the two id indexes has a live entry that the other misses."""
     if version is None and any(conn.execute(sql, (entry_id, now)).fetchone() for sql in _LOOK_UPS):
@@ -73,14 +87,14 @@ def _live_row(conn: Connection, entry_id: str, now: int, version: int | None = N
     ).fetchone()
 
 
-def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
+def namespace_of(conn: Connection, at: ReadContext, entry_id: str) -> str | None:
     """Return the namespace of the live version, damaged or not; None if there is none."""
     row = conn.execute(
         "SELECT namespace FROM entries WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)",
-        (entry_id, now),
+        (entry_id, at.now),
     ).fetchone()
     if row is None:
-        require_absent(conn, entry_id, now=now)
+        require_absent(conn, entry_id, now=at.now)
         return None
     return str(row[0])
 
@@ -100,25 +114,25 @@ def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[i
 
 
 def find_by_prefix(
-    conn: Connection, namespace: str, collection: str, prefix: str, *, now: int
-) -> tuple[int, Entry] | None:
-    """Return row number and live entry of the first key that begins with the prefix."""
+    conn: Connection, at: ReadContext, namespace: str, collection: str, prefix: str
+) -> Entry | None:
+    """Return the live entry of the first key that begins with the prefix."""
     row = conn.execute(
         f"""{SELECT_ENTRY} WHERE e.namespace = ? AND e.collection = ? AND e.key >= ? AND e.key < ?
             AND e.live = 1 AND (e.expires IS NULL OR e.expires > ?) ORDER BY e.key LIMIT 1""",
-        (namespace, collection, prefix, prefix + LAST_CHARACTER, now),
+        (namespace, collection, prefix, prefix + LAST_CHARACTER, at.now),
     ).fetchone()
-    return None if row is None else (row[0], verified(row))
+    return None if row is None else verified(row)
 
 
 def page(
     conn: Connection,
-    condition: Condition,
+    at: ReadContext,
+    wanted: Filter,
     *,
     limit: int,
-    before: str | None,
+    before: str | None = None,
     with_content: bool = True,
-    faults: Faults,
 ) -> tuple[list[Entry], str | None]:
     """Return up to `limit` entries, newest first, below the id `before`; and the `before` of the next page.
 
@@ -126,18 +140,19 @@ def page(
 
     A page ends early after `MAX_PAGE_CHARS` of content. Damaged entries are left out.
     """
+    condition = entry_condition(wanted, now=at.now)
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     rows = conn.execute(
         f"{select} WHERE {condition.sql} AND e.id < ? ORDER BY e.id DESC LIMIT ?",
         (*condition.parameters, LAST_ID if before is None else before, limit + 1),
     )
     shown, is_last = _shown(rows, limit)
-    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1][ID]
+    return undamaged(shown, at.faults, with_content=with_content), None if is_last else shown[-1][ID]
 
 
-def count_by_namespace(conn: Connection, *, now: int) -> dict[str, int]:
+def count_by_namespace(conn: Connection, at: ReadContext) -> dict[str, int]:
     """Return how many entries a page without other conditions would show, by namespace."""
-    return dict(conn.execute(_COUNTS, (now,)))
+    return dict(conn.execute(_COUNTS, (at.now,)))
 
 
 def ids_of(conn: Connection, namespace: str, *, after: str, limit: int) -> list[str]:
@@ -162,17 +177,17 @@ def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:
 
 
 def history(
-    conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
+    conn: Connection, at: ReadContext, entry_id: str, *, limit: int, before: int | None = None
 ) -> tuple[list[Entry], int | None]:
     """Return up to `limit` versions older than `before`, newest first, and the `before` of the next page.
 
     Empty if the live version has expired. Like a `page`, it can end early, and omits damaged versions.
     """
-    if _live_row(conn, entry_id, now) is None:
+    if _live_row(conn, entry_id, at.now) is None:
         return [], None
     rows = conn.execute(
         f"{SELECT_ENTRY} WHERE e.id = ? AND e.version < ? ORDER BY e.version DESC LIMIT ?",
         (entry_id, MAX_ROW if before is None else before, limit + 1),
     )
     shown, is_last = _shown(rows, limit)
-    return undamaged(shown, faults), None if is_last else shown[-1][VERSION]
+    return undamaged(shown, at.faults), None if is_last else shown[-1][VERSION]

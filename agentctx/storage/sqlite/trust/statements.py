@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from agentctx.errors import NotFound, StorageCorrupt
+from agentctx.errors import StorageCorrupt
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.quarantine import (
     CutAgain,
-    EraseExpired,
-    EraseForgotten,
     FindOfNamespace,
     FindSound,
     NoteHidden,
@@ -19,7 +17,7 @@ from agentctx.storage.quarantine import (
 from agentctx.storage.records import Entry
 from agentctx.storage.revocation import FindReached, RevocationExists
 from agentctx.storage.sqlite import sql
-from agentctx.storage.sqlite.entries import chunks, lookup, saving
+from agentctx.storage.sqlite.entries import chunks, lookup
 from agentctx.storage.sqlite.search.filters import ATTRIBUTES
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.upkeep import repair
@@ -44,14 +42,6 @@ def _find_sound(conn: Connection, wanted: FindSound) -> tuple[int, Entry] | None
         return None
 
 
-def _erase_forgotten(conn: Connection, wanted: EraseForgotten) -> bool:
-    try:
-        saving.delete(conn, wanted.entry, now=wanted.now, principal=wanted.principal)
-    except NotFound:
-        return False
-    return True
-
-
 def _revocation_exists(conn: Connection, wanted: RevocationExists) -> bool:
     return bool(conn.execute("SELECT 1 FROM revocations WHERE id = ?", (wanted.revocation,)).fetchone())
 
@@ -69,6 +59,4 @@ TRUST_STATEMENTS: Final[sql.Functions] = {
     CutAgain: lambda conn, each: repair.rechunk(
         conn, each.seq, each.entry, now=each.now, embed=each.daemon is not None
     ),
-    EraseForgotten: _erase_forgotten,
-    EraseExpired: lambda conn, each: saving.expire(conn, each.seq, each.entry, now=each.now),
 }

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
+from collections.abc import Sequence
 from typing import Final
 
-from agentctx.storage.entries import ErasureListener
 from agentctx.storage.file.writer import Writer
+from agentctx.storage.steps import ErasureListener
 
 PATIENCE_MS: Final = 250
 """How long to wait for readers, because writes wait meanwhile."""
-
-
-class _OnCancel(AbstractContextManager[None]):
-    """Calls a function if its block is cancelled."""
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        self._then = then
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and issubclass(kind, asyncio.CancelledError):
-            self._then()
 
 
 class Tidier:
@@ -46,10 +33,6 @@ class Tidier:
         if entry_ids:
             for listener in self.listeners:
                 listener(entry_ids)
-
-    def note_if_cancelled(self, entry_ids: Sequence[str] = ()) -> AbstractContextManager[None]:
-        """Note a deletion if the caller of an erasing write is cancelled, since the write still runs."""
-        return _OnCancel(partial(self.note_deletion, entry_ids))
 
     def note_quarantined(self, entry_ids: Sequence[str]) -> None:
         """Note that answers must exclude these entries; nothing of them is deleted yet."""

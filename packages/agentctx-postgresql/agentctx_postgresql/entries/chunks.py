@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, stored_cues, text_hash
 from agentctx.storage.records import Draft, Job
-from agentctx.storage.versions import WriteOptions
+from agentctx.storage.versions import SaveCommand
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.search.terms import Words, words_of
 
@@ -109,9 +109,9 @@ class NewChunks(NamedTuple):
         )
 
 
-def reservation(options: WriteOptions) -> Reservation | None:
+def reservation(command: SaveCommand) -> Reservation | None:
     """Return the lease on the jobs of a save, or None if it creates none."""
-    return Reservation(options.daemon, options.now + RESERVED_MS) if options.embed else None
+    return Reservation(command.daemon, command.now + RESERVED_MS) if command.embed else None
 
 
 def build(entry_id: str, draft: Draft, *, now: int, reservation: Reservation | None) -> NewChunks:
@@ -170,7 +170,7 @@ async def carry(
     old: ChunkTexts,
     entry_id: str,
     draft: Draft,
-    options: WriteOptions,
+    command: SaveCommand,
 ) -> tuple[Job, ...]:
     """Give the chunks of the row `before`, with the texts `old`, to the row `seq` with the same content.
 
@@ -193,10 +193,10 @@ async def carry(
         await conn.execute("UPDATE chunks SET entry = $2 WHERE entry = $1", before, seq)
     if texts.labels != old.labels and pieces:
         await _index_again(conn, texts, pieces)
-    jobs = await _create_jobs(conn, changed, entry_id, draft.collection, options)
+    jobs = await _create_jobs(conn, changed, entry_id, draft.collection, command)
     if texts.cues == old.cues or not rows:
         return jobs
-    new = build(entry_id, draft, now=options.now, reservation=reservation(options))
+    new = build(entry_id, draft, now=command.now, reservation=reservation(command))
     new = new.only_cues(first=rows[-1][5] + 1)
     return jobs + await insert(conn, seq, new)
 
@@ -249,16 +249,16 @@ async def _words_of(texts: ChunkTexts, pieces: Sequence[Piece]) -> Sequence[Any]
 
 
 async def _create_jobs(
-    conn: Connection, texts: Mapping[int, str], entry_id: str, collection: str, options: WriteOptions
+    conn: Connection, texts: Mapping[int, str], entry_id: str, collection: str, command: SaveCommand
 ) -> tuple[Job, ...]:
     """Create a job for each chunk and enabled space."""
-    lease = reservation(options)
+    lease = reservation(command)
     if lease is None or not texts:
         return ()
     hashes = [text_hash(text) for text in texts.values()]
     enabled = [row[0] for row in await conn.fetch(_ENABLED)]
     rows = await conn.fetch(
-        _CREATE_JOBS, list(texts), hashes, enabled, lease.until, lease.daemon, options.now
+        _CREATE_JOBS, list(texts), hashes, enabled, lease.until, lease.daemon, command.now
     )
     return tuple(
         Job(number, chunk, space, digest, texts[chunk], entry_id, collection)

@@ -23,7 +23,8 @@ from agentctx.storage.copy_storage import (
     rows_of,
 )
 from agentctx.storage.copying import DRAFT_COLUMNS, CopiedVersion, VersionKey
-from agentctx.storage.versions import Times
+from agentctx.storage.saving import InsertVersion
+from agentctx.storage.versions import SaveCommand, Times
 from agentctx_postgresql import locks, pgvector, presence, sql
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks, new_versions
@@ -79,7 +80,9 @@ async def _write_versions(conn: Connection, wanted: WriteVersions) -> Mapping[Ve
     await _make_room(conn, wanted.versions, replaced.values())
     new = await asyncio.to_thread(_built, wanted.versions, replaced, wanted.now)
     await new_versions.insert_copies(conn, new)
-    seqs = await sql.follow(conn, rows_of([VersionKey(each.entry_id, each.version) for each in new]))
+    seqs = await sql.follow(
+        conn, rows_of([VersionKey(each.insert.entry_id, each.insert.version) for each in new])
+    )
     for each in wanted.versions:
         if (seq := replaced.get(each.key)) is not None:
             await _replace(conn, seq, seqs.pop(_temporary(each.key)), live=each.live)
@@ -101,15 +104,17 @@ async def _make_room(conn: Connection, versions: Sequence[CopiedVersion], replac
 
 def _built(versions: Sequence[CopiedVersion], replaced: Collection[VersionKey], now: int) -> list[NewVersion]:
     """Build the versions to write. Slow for long texts."""
+    command = SaveCommand(now=now)
     return [
         NewVersion(
-            each.draft,
-            *(_temporary(each.key) if each.key in replaced else each.key),
-            Times(each.created, each.updated, now),
-            chunks.build(each.key.entry, each.draft, now=now, reservation=None),
+            InsertVersion(
+                command, each.draft, key.entry, Times(each.created, each.updated, now), key.version
+            ),
+            chunks.build(key.entry, each.draft, now=now, reservation=None),
             live=each.live,
         )
         for each in versions
+        for key in (_temporary(each.key) if each.key in replaced else each.key,)
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from agentctx.storage.entries import MAX_PAGE_CHARS
-from agentctx.storage.faults import Faults
+from agentctx.storage.faults import ReadContext
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 from agentctx_postgresql.driver import Connection
@@ -42,27 +42,36 @@ async def get(
     return None if row is None else (row["seq"], verified(row))
 
 
-async def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
-    """Return the namespace of the live version, damaged or not, or None."""
-    found = await conn.fetchval(f"SELECT namespace FROM entries WHERE {LIVE}", entry_id, now)  # noqa: S608 - constant
-    return None if found is None else str(found)
+async def entry(conn: Connection, at: ReadContext, entry_id: str, version: int | None = None) -> Entry | None:
+    found = await get(conn, entry_id, now=at.now, version=version)
+    return found[1] if found else None
 
 
-async def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
-    """Return the row number and the live entry with this key, expired or not."""
+async def entry_by_key(
+    conn: Connection, at: ReadContext, namespace: str, collection: str, key: str
+) -> Entry | None:
+    """Return the live entry with this key."""
     row = await conn.fetchrow(
-        f"{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key = $3 AND e.live",
+        f"""{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key = $3 AND e.live
+            AND (e.expires IS NULL OR e.expires > $4)""",
         namespace,
         collection,
         key,
+        at.now,
     )
-    return None if row is None else (row["seq"], verified(row))
+    return None if row is None else verified(row)
+
+
+async def namespace_of(conn: Connection, at: ReadContext, entry_id: str) -> str | None:
+    """Return the namespace of the live version, damaged or not, or None."""
+    found = await conn.fetchval(f"SELECT namespace FROM entries WHERE {LIVE}", entry_id, at.now)  # noqa: S608 - constant
+    return None if found is None else str(found)
 
 
 async def find_by_prefix(
-    conn: Connection, namespace: str, collection: str, prefix: str, *, now: int
-) -> tuple[int, Entry] | None:
-    """Return the row number and the live entry of the first key that begins with the prefix."""
+    conn: Connection, at: ReadContext, namespace: str, collection: str, prefix: str
+) -> Entry | None:
+    """Return the live entry of the first key that begins with the prefix."""
     row = await conn.fetchrow(
         f"""{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key >= $3 AND e.key < $4
             AND e.live AND (e.expires IS NULL OR e.expires > $5) ORDER BY e.key LIMIT 1""",
@@ -70,20 +79,19 @@ async def find_by_prefix(
         collection,
         prefix,
         prefix + LAST_CHARACTER,
-        now,
+        at.now,
     )
-    return None if row is None else (row["seq"], verified(row))
+    return None if row is None else verified(row)
 
 
 async def page(
     conn: Connection,
+    at: ReadContext,
     wanted: Filter,
     *,
-    now: int,
     limit: int,
-    before: str | None,
+    before: str | None = None,
     with_content: bool = True,
-    faults: Faults,
 ) -> tuple[list[Entry], str | None]:
     """Return up to `limit` entries below the id `before`, newest first, and the start of the next page.
 
@@ -92,7 +100,7 @@ async def page(
     A page ends early after `MAX_PAGE_CHARS` of content. Damaged entries are omitted.
     """
     parameters = Parameters()
-    condition = entry_condition(wanted, parameters, now=now)
+    condition = entry_condition(wanted, parameters, now=at.now)
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     below = parameters.add(LAST_ID if before is None else before)
     count = parameters.add(limit + 1)
@@ -102,17 +110,17 @@ async def page(
         prefetch=ROWS_AT_ONCE,
     )
     shown, is_last = await _shown(rows, limit)
-    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1]["id"]
+    return undamaged(shown, at.faults, with_content=with_content), None if is_last else shown[-1]["id"]
 
 
 async def history(
-    conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
+    conn: Connection, at: ReadContext, entry_id: str, *, limit: int, before: int | None = None
 ) -> tuple[list[Entry], int | None]:
     """Return up to `limit` versions older than `before`, newest first, and the start of the next page.
 
     Empty if the live version has expired. Like `page`, it may end early and omits damaged versions.
     """
-    if await namespace_of(conn, entry_id, now=now) is None:
+    if await namespace_of(conn, at, entry_id) is None:
         return [], None
     rows = conn.cursor(
         f"{SELECT_ENTRY} WHERE e.id = $1 AND e.version < $2 ORDER BY e.version DESC LIMIT $3",
@@ -122,12 +130,12 @@ async def history(
         prefetch=ROWS_AT_ONCE,
     )
     shown, is_last = await _shown(rows, limit)
-    return undamaged(shown, faults), None if is_last else shown[-1]["version"]
+    return undamaged(shown, at.faults), None if is_last else shown[-1]["version"]
 
 
-async def count_by_namespace(conn: Connection, *, now: int) -> dict[str, int]:
+async def count_by_namespace(conn: Connection, at: ReadContext) -> dict[str, int]:
     """Return how many entries a page without other conditions would show, by namespace."""
-    return dict(await conn.fetch(_COUNTS, now))
+    return dict(await conn.fetch(_COUNTS, at.now))
 
 
 async def ids_of(conn: Connection, namespace: str, *, after: str, limit: int) -> list[str]:

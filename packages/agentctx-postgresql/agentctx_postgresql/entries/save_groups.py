@@ -10,12 +10,11 @@ from typing import Final, NamedTuple, TypeAlias
 import asyncpg
 
 from agentctx.errors import AgentctxError
-from agentctx.storage.ids import new_id
 from agentctx.storage.records import Draft, SaveOutcome
-from agentctx.storage.versions import Times, WriteOptions
+from agentctx.storage.saving import InsertVersion
 from agentctx_postgresql import driver
 from agentctx_postgresql.driver import Connection
-from agentctx_postgresql.entries import idempotency, new_versions
+from agentctx_postgresql.entries import new_versions
 from agentctx_postgresql.entries.new_versions import NewVersion
 
 CONCURRENT_GROUPS: Final = 2
@@ -26,18 +25,11 @@ if they are there, because every group costs a transaction."""
 MAX_MEMBERS: Final = 64
 
 
-class Creation(NamedTuple):
-    """A save of a new entry."""
-
-    draft: Draft
-    options: WriteOptions
-
-
-Commit: TypeAlias = Callable[[Sequence[Creation]], Awaitable[Sequence[SaveOutcome | None]]]
+Commit: TypeAlias = Callable[[Sequence[InsertVersion]], Awaitable[Sequence[SaveOutcome | None]]]
 
 
 class _WaitingSave(NamedTuple):
-    creation: Creation
+    new: InsertVersion
     answer: asyncio.Future[SaveOutcome | None]
 
 
@@ -54,7 +46,7 @@ class SaveGroups:
         self._in_progress = 0
         self._running: set[asyncio.Task[None]] = set()
 
-    async def save(self, creation: Creation) -> SaveOutcome | None:
+    async def save(self, new: InsertVersion) -> SaveOutcome | None:
         """Return the outcome from `commit` once it is on the server's disk.
 
         None also if the server refused the group, maybe because of another member. Cancelling the caller does
@@ -63,7 +55,7 @@ class SaveGroups:
         Raises:
             StorageFailed, StorageClosed.
         """
-        waiting = _WaitingSave(creation, asyncio.get_running_loop().create_future())
+        waiting = _WaitingSave(new, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._in_progress += 1
         if len(self._running) < CONCURRENT_GROUPS:
@@ -87,7 +79,7 @@ class SaveGroups:
 
     async def _commit_group(self, group: Sequence[_WaitingSave]) -> None:
         try:
-            answers = await self._commit([each.creation for each in group])
+            answers = await self._commit([each.new for each in group])
         except Exception as error:  # noqa: BLE001 - passed on to the callers
             _refuse(group, error)
         else:
@@ -135,21 +127,7 @@ async def write(conn: Connection, new: Sequence[NewVersion]) -> Sequence[SaveOut
     try:
         return await new_versions.insert_group(conn, new)
     except asyncpg.UniqueViolationError as error:
-        if error.constraint_name != idempotency.CONSTRAINT:
+        if error.constraint_name != new_versions.KEY_CONSTRAINT:
             raise
     # The key may be in use by this very group, written by a statement whose reply was lost.
     return await new_versions.find_group(conn, new) or [None] * len(new)
-
-
-def build(creations: Sequence[Creation]) -> list[NewVersion]:
-    """Build the entries to write, with new ids. Takes 0.3 ms per short text."""
-    return [
-        new_versions.build(
-            each.draft,
-            new_id(each.options.now, each.draft.namespace),
-            1,
-            times=Times(each.options.now, each.options.now, each.options.now),
-            options=each.options,
-        )
-        for each in creations
-    ]

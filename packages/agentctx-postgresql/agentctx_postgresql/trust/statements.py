@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agentctx.errors import NotFound, StorageCorrupt
+from agentctx.errors import StorageCorrupt
 from agentctx.storage.quarantine import (
     CutAgain,
-    EraseExpired,
-    EraseForgotten,
     FindOfNamespace,
     FindSound,
     NoteHidden,
@@ -20,7 +18,7 @@ from agentctx.storage.revocation import FindReached, RevocationExists
 from agentctx.storage.trust_storage import FindProvenance
 from agentctx_postgresql import locks, sql
 from agentctx_postgresql.driver import Connection
-from agentctx_postgresql.entries import chunks, lookup, saving
+from agentctx_postgresql.entries import chunks, lookup
 from agentctx_postgresql.entries.chunks import RESERVED_MS, Reservation
 from agentctx_postgresql.erasures import record_erasure
 from agentctx_postgresql.trust import provenance
@@ -58,14 +56,6 @@ async def _cut_again(conn: Connection, wanted: CutAgain) -> Sequence[Job]:
     return await repair.rechunk(conn, wanted.seq, wanted.entry, now=wanted.now, reservation=reservation)
 
 
-async def _erase_forgotten(conn: Connection, wanted: EraseForgotten) -> bool:
-    try:
-        await saving.delete(conn, wanted.entry, now=wanted.now, principal=wanted.principal)
-    except NotFound:
-        return False
-    return True
-
-
 TRUST_STATEMENTS: Final[sql.Functions] = {
     FindProvenance: lambda conn, each: provenance.provenance(conn, each.entries),
     FindOfNamespace: _of_namespace,
@@ -75,6 +65,4 @@ TRUST_STATEMENTS: Final[sql.Functions] = {
     FindSound: _find_sound,
     RemoveChunks: lambda conn, each: chunks.remove(conn, each.seq),
     CutAgain: _cut_again,
-    EraseForgotten: _erase_forgotten,
-    EraseExpired: lambda conn, each: saving.expire(conn, each.seq, each.entry, now=each.now),
 }

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from agentctx.storage.file.driver import Connection
+from agentctx.storage.forgetting import ForgetRequests
 from agentctx.storage.ids import first_id, new_id
-from agentctx.storage.records import IdempotencyKey
+from agentctx.storage.records import Change, IdempotencyKey, SaveOutcome
+from agentctx.storage.saving import Remember
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.entries import saving
+from agentctx.storage.sqlite.entries import writes
 from agentctx_testing.drafts import START_MS
 
 HOUR_MS = 3_600_000
@@ -20,7 +22,8 @@ BEFORE = START_MS - 24 * HOUR_MS
 
 
 def claim(conn: Connection, entry: str, created: int) -> None:
-    assert saving.claim_key(conn, IdempotencyKey(1, entry, b"digest"), entry, created)
+    saved = SaveOutcome(id=entry, version=1, change=Change.CREATED)
+    writes.remember(conn, Remember(IdempotencyKey(1, entry, b"digest"), saved, created))
 
 
 def entries_with_a_key(conn: Connection) -> set[str]:
@@ -40,8 +43,8 @@ async def test_keys_are_forgotten_by_their_own_time(tmp_path: Path) -> None:
             ("0", OLD),
         ):
             await storage.db.writer.run(partial(claim, entry=entry, created=created))
-        sweep = partial(saving.sweep, now=START_MS, forget_before=BEFORE, limit=10)
-        await storage.db.writer.run(sweep)
+        forget = partial(writes.forget_requests, wanted=ForgetRequests(BEFORE, START_MS))
+        await storage.db.writer.run(forget)
         assert await storage.db.writer.run(entries_with_a_key) == {new, long_known}
     finally:
         await storage.close()

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.storage.faults import Faults
+from agentctx.storage import forgetting
+from agentctx.storage.faults import Faults, ReadContext
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.entries import lookup, saving
-from agentctx.storage.sqlite.search.filters import entry_condition
+from agentctx.storage.sqlite.entries import lookup
 from agentctx.storage.sqlite.search.search import narrow
+from agentctx.storage.sqlite.statements import follow
+from agentctx.storage.steps import Steps
 from agentctx_testing.drafts import ALL, START_MS, draft
 
+AT = ReadContext(START_MS, Faults())
 ONE = replace(ALL, collections=("knowledge",))
 SEVERAL = replace(ALL, collections=("knowledge", "learning"))
 
@@ -41,15 +44,16 @@ def plan_of(work: Callable[[Connection], object], conn: Connection) -> list[str]
     return [step[3] for each in asked for step in conn.execute(f"EXPLAIN QUERY PLAN {each}")]
 
 
+async def plan_of_steps(storage: SqliteStorage, steps: Steps[object]) -> list[str]:
+    return await storage.db.writer.run(partial(plan_of, lambda conn: follow(conn, steps)))
+
+
 @pytest.mark.parametrize("with_content", [True, False])
 @pytest.mark.parametrize("wanted", [ALL, ONE, SEVERAL, replace(ALL, session="s-1"), replace(ALL, agent="a")])
 async def test_a_page_is_read_in_index_order(
     storage: SqliteStorage, wanted: Filter, with_content: bool
 ) -> None:
-    condition = entry_condition(wanted, now=START_MS)
-    page = partial(
-        lookup.page, condition=condition, limit=20, before=None, with_content=with_content, faults=Faults()
-    )
+    page = partial(lookup.page, at=AT, wanted=wanted, limit=20, with_content=with_content)
     plan = await storage.db.readers.run(partial(plan_of, page))
     index = "entries_page (namespace=? AND collection=?" if wanted is ONE else "entries_order (namespace=?"
     assert f"SEARCH e USING INDEX {index} AND id<?)" in plan
@@ -58,7 +62,7 @@ async def test_a_page_is_read_in_index_order(
 
 async def test_versions_are_read_in_index_order(storage: SqliteStorage) -> None:
     saved = await storage.entries.save(draft(), embed=True)
-    page = partial(lookup.history, entry_id=saved.id, now=START_MS, limit=20, before=None, faults=Faults())
+    page = partial(lookup.history, at=AT, entry_id=saved.id, limit=20)
     plan = await storage.db.readers.run(partial(plan_of, page))
     assert any("(id=? AND version<?)" in step for step in plan)
     assert not any("TEMP B-TREE" in step for step in plan)
@@ -66,15 +70,14 @@ async def test_versions_are_read_in_index_order(storage: SqliteStorage) -> None:
 
 async def test_forgetting_an_entry_scans_no_table(storage: SqliteStorage) -> None:
     saved = await storage.entries.save(draft(), embed=True)
-    delete = partial(saving.delete, entry_id=saved.id, now=START_MS)
-    plan = await storage.db.writer.run(partial(plan_of, delete))
+    plan = await plan_of_steps(storage, forgetting.delete(saved.id, now=START_MS))
     assert "SEARCH idempotency USING INDEX idempotency_entry (entry=?)" in plan
     assert not any(step.startswith(("SCAN idempotency", "SCAN entries", "SCAN chunks")) for step in plan)
 
 
 async def test_sweeping_scans_no_table(storage: SqliteStorage) -> None:
-    sweep = partial(saving.sweep, now=START_MS, forget_before=START_MS, limit=10)
-    plan = await storage.db.writer.run(partial(plan_of, sweep))
+    sweep = forgetting.sweep(now=START_MS, forget_before=START_MS, limit=10)
+    plan = await plan_of_steps(storage, sweep)
     assert [step for step in plan if step.startswith("SEARCH idempotency")]
     assert not any(step.startswith("SCAN") for step in plan)
 

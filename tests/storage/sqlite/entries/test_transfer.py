@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agentctx.errors import InvalidInput
-from agentctx.storage.entries import ExportSelection, ImportOptions
-from agentctx.storage.records import Change
+from agentctx.storage.entries import ExportSelection
+from agentctx.storage.records import Change, ImportOptions
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_testing.drafts import START_MS, ManualClock, draft, keyless
 

@@ -11,18 +11,19 @@ import pytest
 
 from agentctx.errors import StorageFailed
 from agentctx.storage.records import Change, IdempotencyKey, SaveOutcome
-from agentctx.storage.versions import WriteOptions
+from agentctx.storage.saving import InsertVersion
+from agentctx.storage.versions import SaveCommand, Times
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.entries import save_groups
-from agentctx_postgresql.entries.save_groups import MIN_SHARE, Creation, SaveGroups, group_size
+from agentctx_postgresql.entries.save_groups import MIN_SHARE, SaveGroups, group_size
 from agentctx_testing.drafts import FINGERPRINT, keyless, vector
 
 WAIT_S = 60
 
 
-def creation(text: str) -> Creation:
-    return Creation(keyless(text), WriteOptions(1))
+def creation(text: str) -> InsertVersion:
+    return InsertVersion(SaveCommand(now=1), keyless(text), text, Times(1, 1, 1))
 
 
 class Commits:
@@ -34,7 +35,7 @@ class Commits:
         self.may_commit = asyncio.Event()
         self.error: Exception | None = None
 
-    async def __call__(self, group: Sequence[Creation]) -> list[SaveOutcome | None]:
+    async def __call__(self, group: Sequence[InsertVersion]) -> list[SaveOutcome | None]:
         texts = [each.draft.content for each in group]
         self.groups.append(texts)
         self.begun.put_nowait(texts)

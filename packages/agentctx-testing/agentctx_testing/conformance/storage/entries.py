@@ -10,8 +10,8 @@ import pytest
 from agentctx.errors import Forgotten, KeyTaken, NotFound, VersionConflict
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.base import Storage
-from agentctx.storage.entries import MAX_PAGE_CHARS, ImportOptions
-from agentctx.storage.records import Draft, Entry, Revision, SaveOutcome
+from agentctx.storage.entries import MAX_PAGE_CHARS
+from agentctx.storage.records import Draft, Entry, ImportOptions, Revision, SaveOutcome
 from agentctx.wire import FileMark
 from agentctx_testing.drafts import (
     ALL,
