@@ -4,7 +4,7 @@ import pytest
 
 from tests.fresh_python import modules_loaded_by
 
-SERVER = {"pydantic", "fastapi", "starlette", "uvicorn", "numpy", "structlog", "httpx"}
+SERVER = {"pydantic", "fastapi", "starlette", "uvicorn", "numpy", "aiosqlite", "structlog", "httpx"}
 CLIENT_EXCLUDES = SERVER | {"typer", "rich", "prometheus_client"}
 SLOWER_THAN_THE_CLIENT = {"asyncio", "ssl", "http.client", "email", "logging", "subprocess"}
 UNUSED_WIRE = {f"agentctx.wire.{name}" for name in ("entries", "operations", "questions", "doctor")}
@@ -23,7 +23,7 @@ EXCLUDED = {
     "import agentctx; agentctx.AsyncClient('/none')": CLIENT_EXCLUDES,
     "import agentctx; agentctx.Client('/none')": CLIENT_EXCLUDES | SLOWER_THAN_THE_CLIENT | UNUSED_WIRE,
     "from agentctx import ContextAwareModelAdapter": {
-        *("pydantic", "numpy", "httpx", "fastapi", "structlog", "sqlite3", "pysqlite3"),
+        *("pydantic", "numpy", "httpx", "fastapi", "structlog", "sqlite3", "pysqlite3", "aiosqlite"),
         *("agentctx.server", "agentctx.service.rag.service"),
     },
     "from agentctx.cli.app import run; run(['--help'])": {"httpx", "fastapi", "numpy", "uvicorn"},
@@ -34,7 +34,7 @@ EXCLUDED = {
         "agentctx.wire.entries",
     },
     "import agentctx.embedding.vector_stores.memory": {
-        *("chromadb", "sqlite3", "pysqlite3", "sqlite_vec", "pydantic", "fastapi"),
+        *("chromadb", "sqlite3", "pysqlite3", "aiosqlite", "sqlite_vec", "pydantic", "fastapi"),
     },
     "import agentctx.embedding.vector_stores.chroma": {"chromadb"},
     "import agentctx.embedding.providers.openai_embedder": {"openai"},

@@ -78,7 +78,7 @@ def test_other_shells_get_their_own_syntax(shell: str, variables: dict[str, str]
 
 def test_completing_loads_neither_client_nor_server() -> None:
     script = (
-        "import atexit, sys\nheavy = {'httpx', 'fastapi', 'numpy', 'uvicorn', 'rich', 'sqlite_vec'}\n"
+        "import atexit, sys\nheavy = {'httpx', 'fastapi', 'numpy', 'uvicorn', 'rich', 'aiosqlite'}\n"
         "atexit.register(lambda: sys.stderr.write(' '.join(heavy & set(sys.modules))))\n"
         "from agentctx.cli import main\nmain([])"
     )

@@ -88,6 +88,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, f"{_PG}engine.py", "PostgresqlStorage.open"): "connections to a server",
     (_OPENED, f"{_PG}engine.py", "update_schema"): "connections to a server",
     (_OPENED, f"{_PG}migrate.py", "load_schema"): "the migrations of the program",
+    (_DRIVER, "agentctx/storage/file/connection_thread.py", "aiosqlite"): "carries functions to a thread",
     (_DRIVER, "agentctx/storage/file/driver.py", "sqlite_vec"): "the one module that may",
     (_DRIVER, "agentctx/storage/file/driver.py", "sqlite3"): "for its types",
     (_SQL, "agentctx/storage/file/driver.py", "f'PRAGMA {pragma}'"): "of the constants of the module",

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from agentctx.config.paths import cache_dir, served_dir
+from agentctx.config.paths import cache_dir
 from tests.end_to_end import daemon_process
 from tests.end_to_end.daemon_process import DaemonProcess, in_shell
 
@@ -31,7 +31,6 @@ class Sandboxed(DaemonProcess):
                 *(sys.executable, "-m", "tests.system.sandbox"),
                 *(["--no-network"] if os.environ.get("SANDBOX_WITHOUT_NETWORK") else []),
                 *("--writable", str(self.socket.parent), "--writable", str(self.data_dir)),
-                *("--writable", str(served_dir())),
                 *("--readable", configuration, "--readable", str(cache_dir())),
                 *("--", sys.executable, "-m", "tests.system.no_programs", "agentctx", *self._arguments),
             ]
@@ -59,8 +58,7 @@ class Sandboxed(DaemonProcess):
 
     def _make_folders(self) -> None:
         """Create the folders before the daemon starts, like StateDirectory=."""
-        for folder in (self.data_dir, served_dir()):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _code(of_bwrap: int) -> int:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from agentctx.storage.file.connection_thread import error_for_caller
-from agentctx.storage.file.driver import Connection, Error, OperationalError
+from agentctx.storage.file.driver import Connection, Error, OperationalError, translated
 
 T = TypeVar("T")
 WriteFunction: TypeAlias = Callable[[Connection], T]
@@ -138,6 +137,20 @@ def _roll_back(connection: Connection) -> None:
     # SQLite has already rolled back after some errors, for example a full disk.
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+def error_for_caller(error: Exception) -> Exception:
+    """Translate errors of the driver for the caller of a write function; leave others unchanged."""
+    if isinstance(error, Error):
+        failure = translated(error)
+        failure.__cause__ = error
+        return failure
+    if isinstance(error, StopIteration):
+        # A future cannot hold a StopIteration.
+        failure_of_function = RuntimeError("a write function raised StopIteration")
+        failure_of_function.__cause__ = error
+        return failure_of_function
+    return error
 
 
 def is_disk_fault(error: BaseException | None) -> bool:

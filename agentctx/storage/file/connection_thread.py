@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
+
+import aiosqlite
 
 from agentctx.errors import StorageClosed
 from agentctx.storage.file.driver import Connection, Error, hardening, open_connection, translated
 
 T = TypeVar("T")
+
+
+_ROWS_PER_HOP: Final = 64
 
 
 class ConnectionThread:
@@ -23,27 +26,39 @@ class ConnectionThread:
     Open it with `await ConnectionThread.open(path)`, and close it, since the thread keeps the process alive.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, bridge: aiosqlite.Connection, connection: Connection) -> None:
+        self._bridge = bridge
         self.connection = connection
         """The connection, for the one operation that SQLite allows from another thread: a copy."""
         self._closing: asyncio.Future[None] | None = None
-        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        threading.Thread(target=_work, args=(self._calls,), name="sqlite-connection").start()
 
     @classmethod
     async def open(cls, path: str | Path, *, readonly: bool = False) -> Self:
-        """Open the connection, and start its thread.
+        """Start a thread and open the connection in it.
 
         Raises:
             DriverUnsuitable, StorageFailed: like `open_connection`. No thread is left behind.
         """
-        opening = asyncio.ensure_future(asyncio.to_thread(_opened, path, readonly=readonly))
+        opened: list[Connection] = []
+        failed: list[Exception] = []
+
+        def connect() -> Any:
+            try:
+                opened.append(open_connection(path, readonly=readonly))
+                hardening.defend(opened[0])
+            except Exception as error:  # noqa: BLE001 - if it were raised here, aiosqlite would not await its thread
+                failed.append(error)
+            return opened[0] if opened else contextlib.ExitStack()
+
+        bridge = aiosqlite.Connection(connect, _ROWS_PER_HOP)
         try:
-            return cls(await finish(opening))
-        except asyncio.CancelledError:
-            if not opening.cancelled() and opening.exception() is None:
-                await cls(opening.result()).close()
+            await finish(asyncio.ensure_future(bridge))
+            if failed:
+                raise failed[0]
+        except BaseException:
+            await finish(asyncio.ensure_future(bridge.close()))
             raise
+        return cls(bridge, opened[0])
 
     @property
     def is_open(self) -> bool:
@@ -65,7 +80,9 @@ class ConnectionThread:
         if self._closing is not None:
             raise StorageClosed("The database is closed.")
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._calls.put(partial(_call, fn, self.connection, result))
+        call: Any = (result, partial(_deliverable, fn, self.connection))
+        # A whole transaction has to be one call in the thread, for which aiosqlite has no public method.
+        self._bridge._tx.put_nowait(call)  # noqa: SLF001 (see above; pinned below 0.23)
         return result
 
     def interrupt(self) -> None:
@@ -79,52 +96,18 @@ class ConnectionThread:
         A cancelled caller still waits until the connection is closed.
         """
         if self._closing is None:
-            self._closing = self.submit(Connection.close)
-            self._calls.put(None)
+            self._closing = asyncio.ensure_future(self._bridge.close())
         await finish(self._closing)
 
 
-def _opened(path: str | Path, *, readonly: bool) -> Connection:
-    connection = open_connection(path, readonly=readonly)
-    hardening.defend(connection)
-    return connection
-
-
-def _work(calls: SimpleQueue[Callable[[], None] | None]) -> None:
-    while (call := calls.get()) is not None:
-        call()
-        del call  # with what it refers to, such as rows
-
-
-def _call(fn: Callable[[Connection], T], connection: Connection, result: asyncio.Future[T]) -> None:
-    """Run a function and deliver what it returns or raises to the loop of `result`, unless that is closed."""
-    deliver: Callable[[], Any]
+def _deliverable(fn: Callable[[Connection], T], connection: Connection) -> T:
     try:
-        deliver = partial(result.set_result, fn(connection))
-    except Exception as error:  # noqa: BLE001 - delivered
-        deliver = partial(result.set_exception, error_for_caller(error))
-    except BaseException as error:  # noqa: BLE001 - delivered
-        deliver = partial(result.set_exception, error)
-    with contextlib.suppress(RuntimeError):
-        result.get_loop().call_soon_threadsafe(_deliver, result, deliver)
-
-
-def _deliver(result: asyncio.Future[Any], deliver: Callable[[], Any]) -> None:
-    if not result.done():  # its caller may have been cancelled
-        deliver()
-
-
-def error_for_caller(error: Exception) -> Exception:
-    """Translate errors of the driver for the caller of a function; leave others unchanged."""
-    if isinstance(error, Error):
-        failure: Exception = translated(error)
-    elif isinstance(error, StopIteration):
+        return fn(connection)
+    except Error as error:
+        raise translated(error) from error
+    except StopIteration as error:
         # A future cannot hold a StopIteration: the caller would wait forever.
-        failure = RuntimeError("a function of the database raised StopIteration")
-    else:
-        return error
-    failure.__cause__ = error
-    return failure
+        raise RuntimeError("a function of the database raised StopIteration") from error
 
 
 async def finish(work: asyncio.Future[T]) -> T:

@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.storage.file.connection_thread import ConnectionThread, finish
@@ -41,7 +41,7 @@ class Readers:
         self._free = list(threads)
         self._permits = asyncio.Semaphore(self._size)
         self._closed = asyncio.Event()
-        self._reads: set[_RunningRead[Any]] = set()
+        self._reads: set[_RunningRead] = set()
 
     @classmethod
     async def open(cls, path: str | Path, size: int, prepare: Preparation | None = None) -> Self:
@@ -99,23 +99,25 @@ class Readers:
 
     async def _run_on_free(self, fn: Callable[[Connection], T], timeout_s: float) -> T:
         thread = self._free.pop() if self._free else await self._opened()
-        read = _RunningRead(thread, fn, timeout_s)
+        running = _ReadTimer(timeout_s)
+        reading = thread.submit(lambda connection: running.timed(lambda: _in_snapshot(connection, fn)))
+        read = _RunningRead(thread, reading, running)
         self._reads.add(read)
         try:
-            while not read.result.done() and not read.is_too_long:
-                await asyncio.wait([read.result], timeout=read.remaining_s)
-            if not read.result.done():
-                await finish(asyncio.ensure_future(read.stop()))
+            while not reading.done() and not running.is_too_long:
+                await asyncio.wait([reading], timeout=running.remaining_s)
+            if not reading.done():
+                await finish(asyncio.ensure_future(_stop(thread, reading)))
                 raise _deadline_error(timeout_s)
         except asyncio.CancelledError:
-            await finish(asyncio.ensure_future(read.stop()))
+            await finish(asyncio.ensure_future(_stop(thread, reading)))
             raise
         finally:
             self._reads.discard(read)
             self._free.append(thread)
-        if read.ended_for and (error := read.result.exception()):
+        if read.ended_for and (error := reading.exception()):
             raise StorageFailed(f"The read was interrupted: {read.ended_for}.", hint="Ask again.") from error
-        return read.result.result()
+        return reading.result()
 
     @contextlib.asynccontextmanager
     async def paused(
@@ -159,9 +161,9 @@ class Readers:
         long = [read for read in self._reads if read.busy_for_s > READ_TIMEOUT_S]
         await self._end_reads(long, "too much was written in the meantime")
 
-    async def _end_reads(self, reads: Sequence[_RunningRead[Any]], reason: str) -> None:
+    async def _end_reads(self, reads: Sequence[_RunningRead], reason: str) -> None:
         """End reads early; stop waiting for the ones that do not end in time."""
-        ending = [asyncio.ensure_future(read.stop(reason)) for read in reads]
+        ending = [asyncio.ensure_future(read.end(reason)) for read in reads]
         if ending:
             _, late = await asyncio.wait(ending, timeout=END_PATIENCE_S)
             for each in late:
@@ -210,23 +212,37 @@ async def _open(path: str | Path, prepare: Preparation | None) -> ConnectionThre
     return thread
 
 
-class _RunningRead(Generic[T]):
-    """A running read. How long it takes is measured in its own thread."""
+class _RunningRead:
+    """A running read."""
 
-    def __init__(self, thread: ConnectionThread, fn: Callable[[Connection], T], timeout_s: float) -> None:
+    def __init__(self, thread: ConnectionThread, reading: asyncio.Future[Any], running: _ReadTimer) -> None:
         self.ended_for = ""
         """Why the read was ended early."""
         self._thread = thread
-        self._fn = fn
+        self._reading = reading
+        self._running = running
+
+    @property
+    def busy_for_s(self) -> float:
+        return self._running.busy_for_s
+
+    async def end(self, reason: str) -> None:
+        self.ended_for = reason
+        await _stop(self._thread, self._reading)
+
+
+class _ReadTimer:
+    """Measures how long a function has run, from within its own thread."""
+
+    def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._began: float | None = None
         self._has_ended = False
-        self.result = thread.submit(self._perform)
 
-    def _perform(self, connection: Connection) -> T:
+    def timed(self, fn: Callable[[], T]) -> T:
         self._began = time.monotonic()
         try:
-            return _in_snapshot(connection, self._fn)
+            return fn()
         finally:
             self._has_ended = True
 
@@ -245,21 +261,21 @@ class _RunningRead(Generic[T]):
         remaining_s = self.remaining_s
         return remaining_s is not None and remaining_s <= 0
 
-    async def stop(self, reason: str = "") -> None:
-        """Interrupt until the function has ended: an interrupt between two statements has no effect."""
-        self.ended_for = self.ended_for or reason
-        while not self.result.done():
-            self._thread.interrupt()
-            await asyncio.wait([self.result], timeout=_INTERRUPT_EVERY_S)
-        if not self.result.cancelled():
-            self.result.exception()  # the caller gets its cancellation or its deadline instead
-
 
 def _deadline_error(after_s: float) -> DeadlineExceeded:
     return DeadlineExceeded(
         f"The database did not answer within {after_s:g} s.",
         hint="Ask for less, or narrow the question with filters.",
     )
+
+
+async def _stop(thread: ConnectionThread, reading: asyncio.Future[T]) -> None:
+    """Interrupt until the function has ended: an interrupt between two statements has no effect."""
+    while not reading.done():
+        thread.interrupt()
+        await asyncio.wait([reading], timeout=_INTERRUPT_EVERY_S)
+    if not reading.cancelled():
+        reading.exception()  # the caller gets its cancellation or its deadline instead
 
 
 def _in_snapshot(connection: Connection, fn: Callable[[Connection], T]) -> T:

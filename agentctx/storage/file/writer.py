@@ -15,8 +15,15 @@ import structlog
 
 from agentctx.errors import DatabaseMissing, StorageClosed, StorageFailed, StorageFull
 from agentctx.storage.file.checkpoint import WalState, readable_wal_state
-from agentctx.storage.file.commit import FailedWrite, Outcome, WriteFunction, commit_group, is_disk_fault
-from agentctx.storage.file.connection_thread import error_for_caller, finish
+from agentctx.storage.file.commit import (
+    FailedWrite,
+    Outcome,
+    WriteFunction,
+    commit_group,
+    error_for_caller,
+    is_disk_fault,
+)
+from agentctx.storage.file.connection_thread import finish
 from agentctx.storage.file.copy import RunningCopy
 from agentctx.storage.file.driver import BUSY_TIMEOUT_MS, Connection
 from agentctx.storage.file.readers import Readers

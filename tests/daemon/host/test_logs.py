@@ -89,6 +89,6 @@ def test_json_escapes_line_breaks(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_at_debug_libraries_stay_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(LogSettings(level="debug"))
-    logging.getLogger("fastapi").debug("executing 'a text'")
+    logging.getLogger("aiosqlite").debug("executing 'a text'")
     structlog.get_logger("agentctx.test").debug("ours")
     assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == ["ours"]

@@ -4,8 +4,11 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 
+import aiosqlite
 import pytest
 
 from agentctx.errors import StorageClosed, StorageFailed
@@ -17,7 +20,7 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELEC
 
 
 def connection_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "sqlite-connection"]
+    return [thread for thread in threading.enumerate() if "_connection_worker_thread" in thread.name]
 
 
 @pytest.fixture
@@ -145,6 +148,20 @@ class TestConnectionThread:
         for connection in connections:
             with pytest.raises(Exception, match="closed database"):
                 connection.execute("SELECT 1")
+
+
+async def test_aiosqlite_has_the_queue_that_submit_uses() -> None:
+    """Fails first when another release changes the one private part that is used."""
+    bridge = aiosqlite.Connection(ExitStack, 1)  # type: ignore[arg-type]
+    await bridge
+    said = f"aiosqlite {aiosqlite.__version__} has another `Connection._tx`, see `ConnectionThread.submit`"
+    assert isinstance(getattr(bridge, "_tx", None), SimpleQueue), said
+    result = asyncio.get_running_loop().create_future()
+    bridge._tx.put_nowait((result, lambda: 3))
+    await asyncio.wait([result], timeout=5)
+    await bridge.close()
+    assert result.done(), said
+    assert result.result() == 3, said
 
 
 class TestFinish:
