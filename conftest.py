@@ -96,10 +96,10 @@ def _children_get_default_signals() -> None:
             signal.signal(number, handler)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep what daemons note of their databases out of the developer's home."""
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+@pytest.fixture
+def own_state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what a daemon in this process notes of its database out of the developer's home."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ def test_a_trace_endpoint_must_be_a_web_address(endpoint: str) -> None:
         TelemetrySettings(endpoint=endpoint)
 
 
+@pytest.mark.usefixtures("own_state_home")
 async def test_the_event_loop_is_watched_while_the_daemon_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

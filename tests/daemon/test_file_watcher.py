@@ -18,6 +18,8 @@ from tests.server.running import running
 from tests.service.access.peers import access_control
 from tests.service.telemetry.scraped import scraped
 
+pytestmark = pytest.mark.usefixtures("own_state_home")
+
 
 def test_the_first_start_expects_no_database(tmp_path: Path) -> None:
     expect_database(tmp_path / "agentctx.db")

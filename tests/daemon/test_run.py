@@ -19,7 +19,7 @@ from agentctx.daemon.run import drain, run, serve
 from agentctx.errors import DatabaseMissing
 from agentctx.server.http_server import HttpServer
 
-pytestmark = pytest.mark.usefixtures("logging_as_before")
+pytestmark = pytest.mark.usefixtures("logging_as_before", "own_state_home")
 
 
 def settings_in(folder: Path) -> Settings:

@@ -9,6 +9,8 @@ from agentctx.doctor.database_file import check_database, missing, served_note
 from agentctx.storage.offline import DATABASE_NAME
 from tests.doctor.contexts import machine
 
+pytestmark = pytest.mark.usefixtures("own_state_home")
+
 COPY = f"{DATABASE_NAME}.rescued-20261123T060000000Z"
 
 

@@ -29,6 +29,7 @@ class DaemonProcess:
         self, folder: Path, *, config: str = "", socket: Path | None = None, from_shell: bool = False
     ) -> None:
         self.data_dir = folder / "data"
+        self.state_home = folder / "state"
         self.socket = socket or folder / "a.sock"
         self.log: list[dict[str, Any]] = []
         config_file = folder / "agentctx.toml"
@@ -94,8 +95,8 @@ class DaemonProcess:
 
     def _begin(self) -> ForkedCommand | subprocess.Popen[bytes]:
         if self._from_shell:
-            return in_shell([sys.executable, "-m", "agentctx", *self._arguments])
-        return ForkedCommand(self._arguments, _plain_environment())
+            return in_shell([sys.executable, "-m", "agentctx", *self._arguments], self.state_home)
+        return ForkedCommand(self._arguments, _environment(self.state_home))
 
     def _read_log(self, process: ForkedCommand | subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
@@ -109,10 +110,9 @@ class DaemonProcess:
         self._ready.set()
 
 
-def in_shell(command: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_plain_environment()
-    )
+def in_shell(command: list[str], state_home: Path) -> subprocess.Popen[bytes]:
+    environment = _environment(state_home)
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -122,5 +122,6 @@ def _parsed(line: bytes) -> dict[str, Any]:
         return {"event": line.decode(errors="replace")}
 
 
-def _plain_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("AGENTCTX_")}
+def _environment(state_home: Path) -> dict[str, str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("AGENTCTX_")}
+    return {**plain, "XDG_STATE_HOME": str(state_home)}

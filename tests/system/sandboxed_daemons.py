@@ -31,9 +31,11 @@ class Sandboxed(DaemonProcess):
                 *(sys.executable, "-m", "tests.system.sandbox"),
                 *(["--no-network"] if os.environ.get("SANDBOX_WITHOUT_NETWORK") else []),
                 *("--writable", str(self.socket.parent), "--writable", str(self.data_dir)),
+                *("--writable", str(self.state_home)),
                 *("--readable", configuration, "--readable", str(cache_dir())),
                 *("--", sys.executable, "-m", "tests.system.no_programs", "agentctx", *self._arguments),
-            ]
+            ],
+            self.state_home,
         )
 
     def start(self) -> DaemonProcess:
@@ -58,7 +60,8 @@ class Sandboxed(DaemonProcess):
 
     def _make_folders(self) -> None:
         """Create the folders before the daemon starts, like StateDirectory=."""
-        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.data_dir, self.state_home):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _code(of_bwrap: int) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from agentctx import AsyncClient
 from agentctx.config.schema import TOKEN_FILE, Settings
@@ -94,6 +95,8 @@ async def running_proxy(
     async with serving.running() as vendor:
         settings = settings_of(folder, vendor.url, port, **overrides)
         assert settings.socket is not None
+        environment = pytest.MonkeyPatch()
+        environment.setenv("XDG_STATE_HOME", str(folder / "state"))
         daemon = asyncio.create_task(run(settings, stop=stop))
         try:
             async with AsyncClient(settings.socket) as memory:
@@ -105,6 +108,7 @@ async def running_proxy(
         finally:
             stop.set()
             await daemon
+            environment.undo()
 
 
 async def _until_ready(memory: AsyncClient, daemon: asyncio.Task[None]) -> None:
