@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from agentctx.doctor.database_file import missing, served_note
+from agentctx.doctor.database_file import served_note
 from agentctx.errors import DatabaseMissing
 from agentctx.storage.base import Storage
 
@@ -18,18 +18,11 @@ log = structlog.get_logger("agentctx.daemon")
 CHECK_INTERVAL_S: Final = 1.0
 
 
-def expect_database(database: Path) -> None:
-    """Check for a lost database before an empty one is created in its place.
-
-    Raises:
-        DatabaseMissing: a daemon has served this database before, and it is gone, or replaced.
-    """
-    if problem := missing(database):
-        raise problem
-
-
 def note_served(database: Path) -> None:
-    """Note outside of the data folder that it has a database: an unmounted disk leaves an empty folder."""
+    """Note outside of the data folder that a daemon served from it, so that no start begins empty.
+
+    It could where a disk is not mounted, or a server's storage.url is lost.
+    """
     note = served_note(database)
     try:
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from agentctx.config.commit import own_commit
 from agentctx.config.load import find_config_file, load_settings
 from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.build import Core, DaemonPaths, open_core
-from agentctx.daemon.file_watcher import expect_database, note_served, watch_files
+from agentctx.daemon.file_watcher import note_served, watch_files
 from agentctx.daemon.health import Health
 from agentctx.daemon.host.listen import SocketWatcher
 from agentctx.daemon.host.lock import acquire_lock, data_lock_path, socket_lock_path
@@ -38,6 +38,7 @@ from agentctx.daemon.host.systemd import (
 )
 from agentctx.daemon.reload import Reloader
 from agentctx.daemon.start_record import StartRecorder, recorded_start
+from agentctx.doctor.database_file import missing
 from agentctx.embedding.queue.maintenance import keep_doing, keep_tidy, maintain, resume_rebuild
 from agentctx.errors import (
     AgentctxError,
@@ -139,9 +140,9 @@ async def run(
     if systemd.listening:
         paths = replace(paths, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
-        if server_of(settings) is None:
-            # Before the lock, which would create a folder that is missing.
-            await asyncio.to_thread(expect_database, paths.database)
+        # Before the lock, which would create a folder that is missing.
+        if server_of(settings) is None and (lost := await asyncio.to_thread(missing, paths.database)):
+            raise lost
         refuse_folder_of_others(paths.data_dir)
         stack.enter_context(acquire_lock(data_lock_path(paths.data_dir)))
         record = stack.enter_context(
@@ -158,7 +159,6 @@ async def run(
             else SocketWatcher(paths.socket, settings.server)
         )
         listening = socket_file.bind()
-        # Also with a server: without storage.url, the next start would begin with an empty file.
         await asyncio.to_thread(note_served, paths.database)
         await core.audit.note_settings("start", settings, core.storage.secret)
         stack.callback(socket_file.remove)

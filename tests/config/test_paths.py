@@ -13,6 +13,7 @@ from agentctx.config.paths import (
     SYSTEM_SOCKET,
     config_candidates,
     default_data_dir,
+    served_dir,
     socket_candidates,
     start_command,
     user_unit,
@@ -27,6 +28,15 @@ def test_a_user_without_home_and_account_can_use_the_system_daemon(monkeypatch: 
     assert SYSTEM_SOCKET in socket_candidates({})
     assert default_data_dir({}).is_relative_to(NO_HOME)
     assert default_data_dir({"HOME": "/srv/agent"}).is_relative_to("/srv/agent")
+
+
+def test_what_was_served_is_noted_outside_of_the_data_folder() -> None:
+    assert served_dir({"HOME": "/home/alice"}) == Path("/home/alice/.local/state/agentctx/served")
+    service = {"STATE_DIRECTORY": "/var/lib/agentctx:/var/lib/agentctx-served"}
+    assert served_dir(service) == Path("/var/lib/agentctx-served")
+    assert default_data_dir(service) == Path("/var/lib/agentctx")
+    one = {"STATE_DIRECTORY": "/srv/a", "XDG_STATE_HOME": "/state"}
+    assert served_dir(one) == Path("/state/agentctx/served")
 
 
 def test_only_the_service_reads_the_file_in_etc() -> None:

@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.config.schema import Settings
-from agentctx.daemon.file_watcher import expect_database, note_served, watch_files
-from agentctx.errors import DatabaseMissing, StorageFailed
+from agentctx.daemon.file_watcher import note_served, watch_files
+from agentctx.errors import StorageFailed
 from agentctx.server.app import create_app
 from tests.running_core import ME, running_core, save
 from tests.server.running import running
@@ -19,20 +19,6 @@ from tests.service.access.peers import access_control
 from tests.service.telemetry.scraped import scraped
 
 pytestmark = pytest.mark.usefixtures("own_state_home")
-
-
-def test_the_first_start_expects_no_database(tmp_path: Path) -> None:
-    expect_database(tmp_path / "agentctx.db")
-
-
-def test_a_database_that_was_served_is_missed_on_an_empty_mount_point(tmp_path: Path) -> None:
-    (tmp_path / "mount" / "data").mkdir(parents=True)
-    database = tmp_path / "mount" / "data" / "agentctx.db"
-    note_served(database)
-    shutil.rmtree(tmp_path / "mount")
-    (tmp_path / "mount").mkdir()
-    with pytest.raises(DatabaseMissing, match="is missing"):
-        expect_database(database)
 
 
 def test_a_note_that_cannot_be_written_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

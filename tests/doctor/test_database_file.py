@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,13 @@ def test_a_note_is_outside_of_the_data_folder(tmp_path: Path) -> None:
     problem = missing(tmp_path / DATABASE_NAME)
     assert problem is not None
     assert str(note) in problem.hint
+
+
+def test_a_database_that_was_served_is_missed_on_an_empty_mount_point(tmp_path: Path) -> None:
+    (tmp_path / "mount" / "data").mkdir(parents=True)
+    database = tmp_path / "mount" / "data" / DATABASE_NAME
+    note_served(database)
+    shutil.rmtree(tmp_path / "mount")
+    (tmp_path / "mount").mkdir()
+    assert missing(database) is not None
+    assert missing(tmp_path / "another" / DATABASE_NAME) is None

@@ -134,7 +134,10 @@ def _start(folder: Path, trace: Path, *, normal: bool) -> tuple[subprocess.Popen
         ],
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env={name: value for name, value in os.environ.items() if not name.startswith("AGENTCTX_")},
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith("AGENTCTX_")},
+            "XDG_STATE_HOME": str(folder / "state"),
+        },
     )
     assert process.stderr is not None
     said = b""

@@ -133,6 +133,13 @@ def never_look_at_the_files() -> None:
     replace(OpenFiles, "loss", lambda _: None)
 
 
+def begin_empty() -> None:
+    """Start without the database that was there."""
+    from agentctx.daemon import run
+
+    replace(run, "missing", lambda _: None)
+
+
 def forget_the_queue_at_the_end() -> None:
     """Discard unfinished work at a stop."""
     from agentctx.embedding.queue.worker import EmbeddingQueue
@@ -347,6 +354,7 @@ CARELESS: dict[str, Callable[[], None]] = {
     "lock nothing": lock_nothing,
     "claim what others have leased": claim_what_others_have_leased,
     "never look at the files": never_look_at_the_files,
+    "begin empty": begin_empty,
     "forget the queue at the end": forget_the_queue_at_the_end,
     "fail in company": fail_in_company,
     "keep every request": keep_every_request,

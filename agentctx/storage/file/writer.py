@@ -198,7 +198,7 @@ class Writer:
         """
         async with self._in_use:
             if self.fault is None and not self._closed:
-                self._note_loss(await asyncio.to_thread(self._connection.loss))
+                self._note_loss(await asyncio.to_thread(self._connection.files.loss))
 
     def _note_loss(self, fault: StorageFailed | None) -> None:
         if fault is None or self.fault is not None:
@@ -209,7 +209,7 @@ class Writer:
 
     async def _closed_for(self, work: Callable[[Path], T]) -> T:
         # Closing a file that has no name loses it.
-        if (fault := await asyncio.to_thread(self._connection.loss)) is not None:
+        if (fault := await asyncio.to_thread(self._connection.files.loss)) is not None:
             self._note_loss(fault)
             raise _refusal(fault)
         try:
@@ -331,7 +331,7 @@ class Writer:
         if self._connection.checkpoint_fault is not None:
             # This group was already on its way when the checkpoint failed.
             return [FailedWrite(error_for_caller(self._connection.checkpoint_fault))] * len(functions), 0
-        if (loss := self._connection.loss()) is not None:
+        if (loss := self._connection.files.loss()) is not None:
             self._loss = loss
             return [FailedWrite(_refusal(loss)) for _ in functions], 0
         return commit_group(connection, functions)

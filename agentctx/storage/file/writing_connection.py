@@ -46,7 +46,7 @@ class WritingConnection:
         self.checkpoint_fault: Error | None = None
         """The disk's error at the last checkpoint, until the disk is well."""
         self._schedule = CheckpointSchedule()
-        self._files = OpenFiles(path)
+        self.files = OpenFiles(path)
         self._rescued: Path | None = None
         """The copy of a database whose files are gone, complete and verified."""
 
@@ -54,10 +54,6 @@ class WritingConnection:
     async def open(cls, path: str | Path) -> WritingConnection:
         """Open a database, which is created if it is missing. Raises as `driver.open_connection`."""
         return cls(await ConnectionThread.open(path), path)
-
-    def loss(self) -> StorageFailed | None:
-        """Return what has happened to the files; None while they are in place. Blocks for microseconds."""
-        return self._files.loss()
 
     async def empty_wal(self, *, patience_ms: int) -> bool:
         """Empty the WAL; return False if a reader blocked it for longer than `patience_ms`.
@@ -97,7 +93,7 @@ class WritingConnection:
         """Close the connection and run `work` in a thread, even if cancelled; call `reopen` afterwards."""
         await self.thread.close()
         self.is_open = False
-        self._files.forget_side_files()
+        self.files.forget_side_files()
         return await finish(asyncio.ensure_future(asyncio.to_thread(work, self.path)))
 
     async def reopen(self) -> None:
@@ -108,10 +104,10 @@ class WritingConnection:
         """
         if self.is_open:
             return
-        if fault := self._files.loss():
+        if fault := self.files.loss():
             raise fault
         thread = await ConnectionThread.open(self.path)
-        if fault := self._files.loss():
+        if fault := self.files.loss():
             await thread.close()
             raise fault
         self.thread, self.is_open = thread, True
@@ -122,13 +118,13 @@ class WritingConnection:
         Raises:
             StorageFull, StorageFailed: this attempt failed.
         """
-        if fault := await asyncio.to_thread(self._files.loss):
+        if fault := await asyncio.to_thread(self.files.loss):
             return await self._rescue(fault)
         if self.is_open:
             self.thread = await recovery.attempt(self.thread)
         else:
             await self.reopen()
-        self._files.forget_side_files()
+        self.files.forget_side_files()
         self.checkpoint_fault = None
         return None
 
@@ -137,7 +133,7 @@ class WritingConnection:
         try:
             if self._rescued is None or not await asyncio.to_thread(self._rescued.exists):
                 self._rescued = await self._copied()
-            await asyncio.to_thread(self._files.remove_side_files)
+            await asyncio.to_thread(self.files.remove_side_files)
         except OSError as error:
             raise StorageFailed(
                 f"{fault.message} The copy cannot be written: {error.strerror or error}.",
@@ -160,21 +156,21 @@ class WritingConnection:
 
     def _copy_closed(self, target: Path) -> None:
         """Copy the file that is left open without a connection; everything is in it."""
-        source = self._files.source
+        source = self.files.source
         if source is None:
             raise StorageFailed(f"{self.path} is gone, and was not open.", hint="Restore a backup.")
         copy_file(source, target, digest=file_digest(source))
 
     async def close(self, *, is_sound: bool) -> None:
         """Close the connection, after copying a database whose files are gone. `is_sound`: the disk works."""
-        fault = await asyncio.to_thread(self._files.loss)
+        fault = await asyncio.to_thread(self.files.loss)
         if fault is None and not is_sound:
             await close_keeping_wal(self.thread, self.path)
         else:
             if fault is not None:
                 await self._rescue_at_last(fault)
             await self.thread.close()
-        self._files.close()
+        self.files.close()
 
     async def _rescue_at_last(self, fault: StorageFailed) -> None:
         try:

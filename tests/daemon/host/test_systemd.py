@@ -60,14 +60,14 @@ class Supervised:
         command = [sys.executable, "-m", "agentctx", "serve", "--config", str(self.config)]
         command += ["--data-dir", str(folder / "data")]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTCTX_")}
-        environment |= {"NOTIFY_SOCKET": notify.address, "WATCHDOG_USEC": "100000"}
+        given = {"NOTIFY_SOCKET": notify.address, "WATCHDOG_USEC": "100000", "XDG_STATE_HOME": str(folder)}
         if activated:
-            passed = [word for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC") for word in ("-E", name)]
+            passed = [word for name in given for word in ("-E", name)]
             command = [str(ACTIVATE), *passed, "-E", "PATH", "-E", "HOME", "-l", str(self.socket), *command]
         else:
             command += ["--socket", str(self.socket)]
         self.process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, env=environment | given, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
     def stop(self) -> int:
