@@ -60,6 +60,10 @@ class ConnectionThread:
             raise
         return cls(bridge, opened[0])
 
+    @property
+    def is_open(self) -> bool:
+        return self._closing is None
+
     async def run(self, fn: Callable[[Connection], T]) -> T:
         """Return the result of `submit`; raises what the function raises."""
         return await self.submit(fn)

@@ -120,11 +120,15 @@ class WritingConnection:
         """
         if fault := await asyncio.to_thread(self.files.loss):
             return await self._rescue(fault)
-        if self.is_open:
-            self.thread = await recovery.attempt(self.thread)
-        else:
-            await self.reopen()
-        self.files.forget_side_files()
+        thread = self.thread
+        try:
+            if self.is_open:
+                self.thread = await recovery.attempt(thread)
+            else:
+                await self.reopen()
+        finally:
+            if not thread.is_open:  # a new WAL is not another's
+                self.files.forget_side_files()
         self.checkpoint_fault = None
         return None
 
@@ -147,7 +151,7 @@ class WritingConnection:
     async def _copied(self) -> Path:
         target = self.path.with_name(f"{self.path.name}{RESCUED}{compact_time(wall_clock())}")
         await asyncio.to_thread(target.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
-        if self.is_open:
+        if self.thread.is_open:
             await self.thread.run(partial(copy_pages, target=target))
             await asyncio.to_thread(keep_copy, target)
         else:

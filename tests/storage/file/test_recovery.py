@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from agentctx.errors import StorageClosed, StorageFailed
-from agentctx.storage.file.checkpoint import DUE_FRAMES, wal_state
+from agentctx.storage.file import recovery
+from agentctx.storage.file.checkpoint import DUE_FRAMES, Mode, wal_state
+from agentctx.storage.file.connection_thread import ConnectionThread
 from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.recovery import LONGEST_PAUSE_S, pause_s
@@ -167,6 +169,36 @@ async def test_a_write_queued_behind_a_failing_checkpoint_is_refused(
     assert isinstance(saving.exception(), StorageFailed)
     await writer.sound()
     assert "behind" not in await readers.run(rows)
+
+
+async def test_a_wal_that_a_failed_attempt_removed_is_not_a_loss(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing more can be opened, the last connection that closes removes the WAL."""
+    await writer.run(insert("a"))
+    attempts: list[Path] = []
+    require_checkpoint = recovery.require_checkpoint
+
+    def fail_once(connection: Connection, mode: Mode = "TRUNCATE") -> None:
+        if mode == "TRUNCATE" and not attempts:
+            attempts.append(path)
+            raise StorageFailed("it fails again")
+        require_checkpoint(connection, mode)
+
+    async def close(thread: ConnectionThread, _: Path) -> None:
+        await thread.close()
+        attempts.append(wal_of(path))
+        assert not wal_of(path).exists()
+
+    monkeypatch.setattr(recovery, "require_checkpoint", fail_once)
+    monkeypatch.setattr(recovery, "close_keeping_wal", close)
+    await fail_during_write(writer, path)
+    async with asyncio.timeout(30):
+        await writer.sound()
+    assert attempts == [path, wal_of(path)]
+    await writer.run(insert("b"))
+    with closing(open_connection(path, readonly=True)) as connection:
+        assert rows(connection) == ["a", "b"]
 
 
 async def test_keeps_refusing_when_the_disk_has_lost_acknowledged_writes(
