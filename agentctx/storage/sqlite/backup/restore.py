@@ -56,9 +56,9 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
             sync_folder(database.parent)
             fresh.replace(database)
             sync_folder(database.parent)
-            if source.name.startswith(f"{database.name}{RESCUED}"):
+            if RESCUED in source.name and source.parent.samefile(database.parent):
                 source.unlink()
-                sync_folder(source.parent)
+                sync_folder(database.parent)
         except OSError as error:
             raise _not_replaced(error, database) from error
     return RestoredBackup(

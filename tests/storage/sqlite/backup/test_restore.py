@@ -19,6 +19,7 @@ from agentctx.storage.backups import Backup
 from agentctx.storage.file.copy import file_digest
 from agentctx.storage.file.driver import open_connection
 from agentctx.storage.file.migrate import check_schema, load_migrations, migrate_database, schema_version
+from agentctx.storage.offline import rescue_copies
 from agentctx.storage.sqlite.backup.backup_file import read_backup
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
@@ -220,6 +221,13 @@ class TestRestore:
         target.parent.mkdir()
         restore_database(database, target, now=NOW)
         assert keys_in(target) == {"in-the-wal"}
+
+    def test_a_daemons_copy_is_removed_once_it_is_in_place(self, database: Path, backup: Path) -> None:
+        copy = backup.rename(f"{database}.rescued-20261118T110640000Z")
+        restore_database(copy, database, now=NOW, dry_run=True)
+        assert rescue_copies(database) == [copy]
+        restore_database(copy, database, now=NOW)
+        assert rescue_copies(database) == []
 
     def test_restores_into_an_empty_folder(self, database: Path, backup: Path, tmp_path: Path) -> None:
         (tmp_path / "fresh").mkdir()
