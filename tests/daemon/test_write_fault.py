@@ -14,7 +14,7 @@ from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
 from tests.service.access.peers import access_control
 from tests.service.telemetry.scraped import scraped
-from tests.storage.file.test_recovery import FRAME, limit_file_size
+from tests.storage.file.test_recovery import FRAME, limit_file_size, until_sound
 
 ENTRY = {"collection": "knowledge", "key": "new", "content": "green pear"}
 LARGE = "x" * 100_000
@@ -54,7 +54,7 @@ async def test_a_disk_fault_is_reported_everywhere_and_reads_continue(
         assert check.status == "fail"
 
         is_broken = False
-        await sqlite_of(core).db.writer.sound()
+        await until_sound(sqlite_of(core).db.writer)
         assert core.status.not_ready() is None
         assert (await core.status.status(ME)).database.fault is None
         assert scraped(await core.metrics.metrics())["agentctx_database_writable"] == 1

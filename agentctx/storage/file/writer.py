@@ -56,8 +56,6 @@ class Writer:
         """Why nothing can be written; `DatabaseMissing` is for good: the files are gone, and copied."""
         self._loss: StorageFailed | None = None
         self._connection = connection
-        self._is_sound = asyncio.Event()
-        self._is_sound.set()
         self._stopped = asyncio.Event()
         self._telemetry = telemetry
         self._groups = WriteGroups()
@@ -231,10 +229,6 @@ class Writer:
             async with asyncio.timeout(pause_s(attempts)):
                 await self._stopped.wait()
 
-    async def sound(self) -> None:
-        """Wait until writes are accepted, which is at once unless the disk has failed."""
-        await self._is_sound.wait()
-
     async def close(self) -> None:
         """Commit waiting writes, then close the connection. Idempotent; a cancelled caller still waits."""
         self._closed = True
@@ -358,7 +352,6 @@ class Writer:
     def _suspend_writes(self, fault: StorageFailed) -> None:
         """Refuse all writes, including the waiting ones, until recovery, which may take any time."""
         self.fault = fault
-        self._is_sound.clear()
         self._groups.refuse_all(lambda: _refusal(fault))
 
     @property
@@ -389,7 +382,6 @@ class Writer:
                     _log_event(log.error, "database_rescued", problem=lost.message, hint=lost.hint)
                     return
                 self._loss = None
-                self._is_sound.set()
                 _log_event(log.info, "database_recovered", attempts=attempts + 1)
                 return
 

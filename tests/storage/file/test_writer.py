@@ -19,6 +19,7 @@ from agentctx.storage.file.driver import BUSY_TIMEOUT_MS, Connection, open_conne
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.write_groups import MAX_GROUP
 from agentctx.storage.file.writer import Writer
+from tests.storage.file.test_recovery import until_sound
 
 ROOM = 64
 
@@ -302,7 +303,7 @@ class TestDiskFault:
         assert [type(answer) for answer in answers] == [StorageFailed] * 3
         assert runs["neighbour"] == 1, "no write is retried, or run outside of a transaction"
         assert all("IOERR" in str(answer) for answer in answers)
-        await writer.sound()
+        await until_sound(writer)
         assert await writer.run(insert("a")) == "a"
         assert stored(path) == {"a"}
 
@@ -451,7 +452,7 @@ class TestWhileClosed:
         with pytest.raises(StorageFailed, match="Cannot open"):
             await writer.run(insert("a"))
         fails = False
-        await writer.sound()
+        await until_sound(writer)
         assert await writer.run(insert("b")) == "b"
 
     async def test_closing_the_writer_meanwhile_leaves_no_connection(
