@@ -133,7 +133,7 @@ class WritingConnection:
         return None
 
     async def _rescue(self, fault: StorageFailed) -> DatabaseMissing:
-        """Write a verified copy beside the path unless it is there: a removal still going on may take it."""
+        """Write a verified copy beside the path, unless it is still there after an `rm -r` of the folder."""
         try:
             if self._rescued is None or not await asyncio.to_thread(self._rescued.exists):
                 self._rescued = await self._copied()
