@@ -254,8 +254,8 @@ class SchemaForeign(StorageFailed):
 
     code = "schema_foreign"
     default_hint = (
-        "Stop the daemon and run `agentctx doctor --fix`, which makes the file again with your entries and "
-        "without these; or restore a backup."
+        "Stop the daemon, and remove them with the program that made them, or restore a backup: `agentctx "
+        "doctor` names the newest."
     )
 
 

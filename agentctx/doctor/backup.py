@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
+from agentctx.config.schema import Settings
 from agentctx.doctor.check import Finding, check, passed, skipped, warned
 from agentctx.doctor.contexts import Inner
 from agentctx.service.backup import BEGINS_S, MS_PER_HOUR, SPACE_HINT, folder_of, space_problem
 from agentctx.storage.backups import AutomaticBackup, automatic_backups
-from agentctx.storage.opening import offline_storage
+from agentctx.storage.opening import offline_storage, server_of
 from agentctx.wire.wording import counted, duration
 
 OVERDUE_INTERVALS: Final = 2.0
@@ -25,11 +27,13 @@ _NOW: Final = "Make one now with `agentctx backup`; the daemon's log says why it
 def check_backups(inner: Inner) -> Finding:
     if inner.server:
         return skipped(f"the database is {inner.server}: the server's operator backs it up")
-    settings, kept = inner.settings.backup, _kept(inner)
+    settings = inner.settings.backup
     folder = folder_of(settings, inner.path.parent)
     problem = space_problem(folder, inner.path) if settings.interval_h else None
     up_s = time.time() - inner.daemon.recorder.started if inner.daemon else 0.0
-    return judge_backups(kept, settings.interval_h, problem=problem, up_s=up_s, now=inner.clock())
+    return judge_backups(
+        automatic_backups(folder), settings.interval_h, problem=problem, up_s=up_s, now=inner.clock()
+    )
 
 
 def judge_backups(
@@ -54,20 +58,23 @@ def judge_backups(
     return passed(summary, detail=str(kept[-1].path))
 
 
-async def remedy(inner: Inner) -> str:
+async def restore_hint(inner: Inner) -> str:
+    """Return the `remedy` for the database."""
+    return await remedy(inner.settings, inner.path, now=inner.clock())
+
+
+async def remedy(settings: Settings, database: Path, *, now: int) -> str:
     """Say how to bring back what only a backup has, and what is lost since."""
-    kept = await asyncio.to_thread(_kept, inner)
-    if not kept:
+    if server_of(settings):
+        return "Restore a dump with the server's tools."
+    folder = folder_of(settings.backup, database.parent)
+    if not (kept := await asyncio.to_thread(automatic_backups, folder)):
         return "There is no automatic backup: restore another one with `agentctx restore FILE`."
     newest = kept[-1]
-    saved = await asyncio.to_thread(offline_storage().saved_since, inner.path, newest.made)
+    saved = await asyncio.to_thread(offline_storage().saved_since, database, newest.made)
     later = "" if saved is None else f", without the {counted(saved, 'entry', 'entries')} saved since"
-    age = duration(max(0, inner.clock() - newest.made) / 1_000)
+    age = duration(max(0, now - newest.made) / 1_000)
     return (
         f"Stop the daemon and run `agentctx restore {newest.path}`: it was verified and is {age} old{later}. "
         "The damaged file is kept."
     )
-
-
-def _kept(inner: Inner) -> list[AutomaticBackup]:
-    return automatic_backups(folder_of(inner.settings.backup, inner.path.parent))

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentctx.config.schema import Settings
+from agentctx.doctor.backup import remedy, restore_hint
 from agentctx.doctor.check import SCAN_S, Finding, Skip, check, failed, passed, skipped, warned
 from agentctx.doctor.contexts import Inner
-from agentctx.errors import SchemaForeign, SchemaTooNew, SchemaTooOld, StorageCorrupt, StorageFailed
+from agentctx.errors import SchemaTooNew, SchemaTooOld, StorageCorrupt, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import SchemaState, offline_storage, open_storage, server_of
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.upkeep import FileRepair
 from agentctx.times import Clock
 from agentctx.wire.wording import counted, listed, size
 
@@ -21,16 +21,10 @@ LARGE_WAL = 64 * 1024 * 1024
 """Size to which the writer truncates an empty WAL; a larger one means that something prevents it."""
 _SHOWN = 3
 _NAMED = 20
-_REPAIR = (
-    "Check the disk. Then run `agentctx doctor --fix`, which makes the file again from what can be read "
-    "and names what is lost, or restore a backup."
-)
 
 
-async def open_database(
-    settings: Settings, path: Path, clock: Clock, *, fix: bool
-) -> tuple[Storage, Finding]:
-    """Open the database, with the finding about it; with `fix`, a file that does not open is rebuilt.
+async def open_database(settings: Settings, path: Path, clock: Clock) -> tuple[Storage, Finding]:
+    """Open the database, with the finding about it.
 
     Raises:
         Skip: it must not be opened.
@@ -41,17 +35,10 @@ async def open_database(
         await asyncio.to_thread(_expect_schema, path)
     try:
         storage = await open_storage(settings, path, clock=clock, migrates=server is None)
-        return storage, passed(f"{server or path} opens")
-    except (StorageCorrupt, SchemaForeign):
-        if not fix or server is not None:
-            raise
-    repaired = await asyncio.to_thread(offline_storage().rebuild_file, path, now=clock())
-    opening = warned(
-        f"{path} did not open and was rebuilt from what could be read",
-        detail=repair_summary(repaired),
-        hint="Check whether anything is missing; if so, restore a backup.",
-    )
-    return await open_storage(settings, path, clock=clock), opening
+    except StorageCorrupt as error:
+        error.hint = await remedy(settings, path, now=clock())
+        raise
+    return storage, passed(f"{server or path} opens")
 
 
 def _expect_schema(path: Path) -> None:
@@ -106,7 +93,7 @@ def judge_schema(schema: SchemaState) -> Finding:
         return failed(
             f"the database has {counted(len(schema.foreign), 'object')} that agentctx did not make",
             detail=listed(schema.foreign, most=_NAMED),
-            hint="Run `agentctx doctor --fix`, which makes the file again without them and keeps entries.",
+            hint="Remove them with the program that made them, or restore a backup: `agentctx restore FILE`.",
         )
     if applied < known:
         return warned(
@@ -117,30 +104,40 @@ def judge_schema(schema: SchemaState) -> Finding:
 
 
 async def _repair_file(inner: Inner) -> str:
-    repaired = await inner.upkeep.repair_file()
+    await inner.upkeep.repair_file()
     inner.recheck_table()
-    return repair_summary(repaired)
+    return "made the damaged indexes again"
 
 
-@check(
-    Inner,
-    "database.integrity",
-    lambda inner: inner.upkeep.check_integrity(),
-    fix=_repair_file,
-    timeout_s=SCAN_S,
-)
-def judge_integrity(problems: Sequence[str]) -> Finding:
+@check(Inner, "database.integrity", fix=_repair_file, timeout_s=SCAN_S)
+async def check_integrity(inner: Inner) -> Finding:
+    problems = await inner.upkeep.check_integrity()
+    return judge_integrity(problems, await restore_hint(inner) if problems else "")
+
+
+def judge_integrity(problems: Sequence[str], restore: str) -> Finding:
+    """Judge the problems of the file; `restore` says how to restore a backup."""
     if not problems:
         return passed("the file is intact")
     return failed(
         f"the file is damaged: {counted(len(problems), 'problem')}",
         detail=listed(problems, most=_SHOWN, separator="; "),
-        hint=_REPAIR,
+        hint="Check the disk. `agentctx doctor --fix` makes damaged words and vectors again. If it cannot: "
+        f"{restore}",
         fixable=True,
     )
 
 
+async def _expect_sound_file(inner: Inner) -> None:
+    """Raise `StorageCorrupt` if pages are damaged: a write could overwrite what can still be read."""
+    if await inner.upkeep.check_integrity():
+        raise StorageCorrupt(
+            "The file is damaged, so nothing is written into it.", hint=await restore_hint(inner)
+        )
+
+
 async def _rebuild_words(inner: Inner) -> str:
+    await _expect_sound_file(inner)
     rebuilt = await inner.upkeep.rebuild_words()
     inner.recheck_table()
     return f"built the index of words again, {counted(rebuilt, 'chunk')}"
@@ -161,6 +158,7 @@ def judge_words(problem: str | None) -> Finding:
 
 
 async def _rebuild_vectors(inner: Inner) -> str:
+    await _expect_sound_file(inner)
     upkeep = inner.upkeep
     spaces = {fault.space for fault in await upkeep.check_vectors()}
     pending = sum([await upkeep.rebuild_vectors(space) for space in sorted(spaces)])
@@ -187,6 +185,7 @@ def judge_vectors(faults: Sequence[SpaceFault]) -> Finding:
 
 
 async def _restore_invariant(inner: Inner) -> str:
+    await _expect_sound_file(inner)
     upkeep = inner.upkeep
     removed = await upkeep.remove_orphans()
     pending = await upkeep.create_missing_jobs()
@@ -263,23 +262,3 @@ def judge_durability(warnings: Sequence[str]) -> Finding:
         hint="Set synchronous_commit, fsync and full_page_writes to on, and name the standbys in "
         "synchronous_standby_names.",
     )
-
-
-def repair_summary(repaired: FileRepair | None) -> str:
-    """Summarize the repair for people, including what only a backup can bring back."""
-    if repaired is None:
-        return "the file was sound already"
-    lost = repaired.lost_entries
-    parts = [
-        f"repaired the file: {counted(repaired.entries, 'entry', 'entries')} in it",
-        f"cut {counted(repaired.rechunk, 'entry', 'entries')} again" if repaired.rechunk else "",
-        f"left out {listed(repaired.foreign, most=_NAMED)}" if repaired.foreign else "",
-        f"lost {counted(len(lost), 'entry', 'entries')}: {listed(lost, most=_NAMED)}" if lost else "",
-        f"not all rows could be read of {', '.join(repaired.incomplete_tables)}"
-        if repaired.incomplete_tables
-        else "",
-        f"the former file is kept as {repaired.kept}; remove it when nothing is missing"
-        if repaired.kept
-        else "",
-    ]
-    return "; ".join(part for part in parts if part)

@@ -67,7 +67,7 @@ async def examine_alone(
         try:
             if taken:
                 raise Skip(taken)
-            storage, opening = await open_database(settings, path, clock, fix=fix)
+            storage, opening = await open_database(settings, path, clock)
             closing.push_async_callback(storage.close)
         except Skip as reason:
             opening = skipped(str(reason))

@@ -3,39 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agentctx.storage.records import Census, Damage, ScrubState, SpaceFault
 
 REWRITE_WAIT_S: Final = 30.0
 """How long a rewrite waits for readers and for other daemons."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRepair:
-    """The result of repairing a database file."""
-
-    entries: int
-    """Live entries in the repaired file."""
-    lost_entries: tuple[str, ...] = ()
-    """Ids of entries whose rows could not be read, as far as the indexes know them."""
-    incomplete_tables: tuple[str, ...] = ()
-    """Tables with unreadable rows that cannot be rebuilt."""
-    rechunk: int = 0
-    """Entries whose chunks were damaged or missing."""
-    foreign: tuple[str, ...] = ()
-    """What agentctx did not make, like `trigger h`; it is not in the repaired file."""
-    kept: str | None = None
-    """The path where the damaged file was kept; None if nothing was lost."""
-
-    @property
-    def is_lossy(self) -> bool:
-        return bool(self.lost_entries or self.incomplete_tables or self.foreign)
-
-    def kept_as(self, path: Path | None) -> FileRepair:
-        return replace(self, kept=None if path is None else str(path))
 
 
 class UpkeepStorage(Protocol):
@@ -53,13 +27,13 @@ class UpkeepStorage(Protocol):
             DeadlineExceeded: the check took over a minute; the same applies to the other checks.
         """
 
-    async def repair_file(self) -> FileRepair | None:
-        """Repair the problems that `check_integrity` finds; return None if there are none.
+    async def repair_file(self) -> bool:
+        """Make indexes, words and vectors again if `check_integrity` finds damage in them.
 
-        Indexes are rebuilt. If that is not enough, the whole file is rebuilt from every readable row; this
-        takes about three minutes per gigabyte, during which nothing is answered or saved.
+        Returns False if nothing is damaged. While a file is rewritten, nothing is answered or saved.
 
         Raises:
+            StorageCorrupt: something else is damaged, which only a backup has; nothing was changed.
             StorageFull, StorageFailed: the repair failed; the file is unchanged.
         """
 

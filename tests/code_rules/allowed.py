@@ -153,7 +153,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         f"{_DB}backup/backup_file.py",
         "is_one_file",
     ): "never the daemon's own database",
-    (_OPENED, f"{_DB}backup/salvage.py", "_keep"): "the damaged database, while no connection is open",
     (_OPENED, "agentctx/daemon/host/lock.py", "_open"): "lock files",
     (_OPENED, "agentctx/daemon/file_watcher.py", "note_served"): "the note that there was a database",
     (_OPENED, "agentctx/daemon/start_record.py", "_write_private"): "the record of the last start",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.config.schema import Settings
-from agentctx.doctor.backup import judge_backups, remedy
+from agentctx.doctor.backup import judge_backups, restore_hint
 from agentctx.doctor.check import run_checks
 from agentctx.storage.backups import AutomaticBackup, scheduled_name
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -64,7 +64,7 @@ async def test_looks_into_the_backup_folder(tmp_path: Path) -> None:
 async def test_the_remedy_is_the_newest_backup_and_what_is_lost_since(tmp_path: Path) -> None:
     now = MADE
     context = inner(path=tmp_path / "agentctx.db", clock=lambda: now)
-    assert "There is no automatic backup" in await remedy(context)
+    assert "There is no automatic backup" in await restore_hint(context)
     storage = await SqliteStorage.open(context.path, clock=lambda: now)
     await storage.entries.save(keyless("before"), embed=False)
     newest = tmp_path / "backups" / scheduled_name(MADE + 1)
@@ -75,8 +75,8 @@ async def test_the_remedy_is_the_newest_backup_and_what_is_lost_since(tmp_path: 
     for number in range(3):
         await storage.entries.save(keyless(f"after {number}"), embed=False)
     await storage.close()
-    told = await remedy(context)
+    told = await restore_hint(context)
     assert f"`agentctx restore {newest}`: it was verified and is 3 h old" in told
     assert "without the 3 entries saved since" in told
     context.path.write_bytes(b"no database")
-    assert "saved since" not in await remedy(context)
+    assert "saved since" not in await restore_hint(context)

@@ -16,6 +16,7 @@ from agentctx.doctor.catalog import INNER_IDS
 from agentctx.doctor.examination import examine_alone
 from agentctx.embedding.providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, InvalidInput
+from agentctx.storage.backups import scheduled_name
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult
@@ -23,7 +24,7 @@ from agentctx_testing.drafts import assert_sound
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import ME, embedded, running_core, save
-from tests.storage.sqlite.backup.test_salvage import root_of, zero_pages
+from tests.storage.sqlite.upkeep.test_file_repair import root_of, zero_pages
 
 TEXTS = ("red apple", "green pear", "blue plum")
 LOST = {"embedding.self_retrieval": "fail"}
@@ -278,17 +279,29 @@ async def test_a_damaged_page_is_repaired_under_the_running_daemon(core: Core, t
     assert {check.status for check in before.values()} >= {"pass"}, "passing checks are reported too"
     repaired = await examined(core, fix=True)
     assert troubles(repaired) == {}
-    assert repaired["database.integrity"].fixed == "repaired the file: 3 entries in it"
+    assert repaired["database.integrity"].fixed == "made the damaged indexes again"
     await embedded(core)
     assert troubles(await examined(core)) == {}
     await assert_sound(core.storage)
 
 
-async def test_a_database_that_does_not_open_is_made_again_from_its_rows(tmp_path: Path) -> None:
+async def test_where_only_a_backup_helps_the_newest_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    database = await saved_alone(tmp_path)
+    newest = tmp_path / "backups" / scheduled_name(1_795_000_000_000)
+    newest.parent.mkdir()
+    newest.touch()
+    zero_pages(database, [root_of(database, "jobs"), root_of(database, "chunk_fts_data")])
+    before = database.read_bytes()
+    found = await alone(tmp_path, fix=True)
+    assert "the repair failed: The table jobs is damaged" in found["database.integrity"].detail
+    assert "nothing is written into it" in found["database.words"].detail
+    assert f"`agentctx restore {newest}`" in found["database.integrity"].hint
+    assert database.read_bytes() == before
+
+
+async def test_a_database_that_does_not_open_needs_a_backup(tmp_path: Path) -> None:
     database = await saved_alone(tmp_path)
     zero_pages(database, [root_of(database, "scrub")])
-    assert troubles(await alone(tmp_path)) == {"database.opens": "fail"}
-    repaired = await alone(tmp_path, fix=True)
-    assert troubles(repaired) == {"database.opens": "warn"}
-    assert repaired["database.opens"].detail == "repaired the file: 3 entries in it"
-    assert troubles(await alone(tmp_path)) == {}
+    found = await alone(tmp_path, fix=True)
+    assert troubles(found) == {"database.opens": "fail"}
+    assert "There is no automatic backup: restore another one" in found["database.opens"].hint

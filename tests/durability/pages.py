@@ -1,7 +1,7 @@
 """Whole pages of a database are damaged while nobody has it open; then `doctor --fix` runs.
 
-Nothing that could be read or found before may be lost by the repair, everything that can be derived has to be
-there again, what is lost has to be named, and the doctor's verdict has to be right before and after.
+Damage of words and vectors has to be repaired without losing anything that could be read or found before.
+For other damage the doctor has to leave the file alone and name the newest backup, which has everything.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from unittest.mock import patch
 from structlog.testing import capture_logs
 
 from agentctx.config.schema import Settings
+from agentctx.doctor import backup as doctor
 from agentctx.doctor.catalog import INNER_IDS
 from agentctx.doctor.examination import examine_alone
 from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
-from agentctx.storage.file.readable import DamagedTable
+from agentctx.storage.backups import scheduled_name
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft
 from agentctx.storage.search import Filter
+from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
-from agentctx.storage.upkeep import FileRepair
 from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.wire import CheckResult
 from tests.durability.suite import Outcome, all_noticed
@@ -39,15 +40,16 @@ PAGE = 4_096
 ENTRIES = 80
 EVERYTHING = Filter(namespace="n")
 NOW = 1_790_000_000_000
-SETTINGS = Settings.model_validate({"embedding": {"provider": "fake"}})
 PROVIDER = FakeProvider()
 MOST_PAGES = 4
 MAX_NAMED = 10
 """Minimum number of entries that a report names when many are lost."""
 CONTROL_DATABASES = 12
 EXAMINED = tuple(check for check in INNER_IDS if check.startswith(("database.", "queue.")))
-NOT_DERIVED = frozenset({"database.audit", "database.scrub"})
-"""Checks whose findings remain after a repair: only a backup brings the lost entries back."""
+OF_PAGES = frozenset({"database.opens", "database.integrity"})
+"""Checks that fail after `--fix` only if a backup is needed."""
+ONLY_NAMED = frozenset({"database.audit", "database.scrub"})
+"""Checks whose findings may remain in a file with sound pages: they name what only a backup has."""
 
 
 @dataclass
@@ -203,29 +205,45 @@ def damage(content: bytes, rng: random.Random) -> tuple[bytes, str]:
 
 @dataclass
 class Case:
-    """One damaged database, from the damage to the final verdict."""
+    """One damaged database with a backup from before, from the damage to the final verdict."""
 
     path: Path
     known: Known
+    backup: Path
 
     async def run(self) -> tuple[list[str], bool]:
-        """Return the violations, and whether the database could be repaired."""
+        """Return the violations, and whether the doctor could repair the database without the backup."""
         before = await self._looked()
         verdict = await self._examined(fix=False)
         problems = list(self._wrong_before(before, verdict))
         content = self._content()
         fixed = await self._examined(fix=True)
-        after = await self._looked(embeds=True)
-        if after is None:
-            if not any(each.status in {"warn", "fail"} for each in fixed):
-                problems.append("it does not open after a repair that says it does")
-            if self._content() != content:
-                problems.append("a database that cannot be repaired was changed")
-            return problems, False
-        report = " ".join(f"{each.message} {each.detail} {each.fixed or ''}" for each in fixed)
-        last = await self._examined(fix=False)
-        problems += self._wrong_after(before, after, report, last)
-        return problems, True
+        is_repaired = not any(each.status == "fail" and each.id in OF_PAGES for each in fixed)
+        if is_repaired:
+            problems += self._lost(before, await self._looked(embeds=True))
+        else:
+            problems += self._not_told(fixed)
+            if self._content() != content and (after := await self._looked()) != before:
+                problems.append(f"a file that needs the backup was changed: {before} is now {after}")
+            await asyncio.to_thread(self._restore)
+        last = await self._looked(embeds=True)
+        problems += self._wrong_after(last, await self._examined(fix=False), is_repaired=is_repaired)
+        return problems, is_repaired
+
+    def _restore(self) -> None:
+        restore_database(self.backup, self.path, now=NOW)
+
+    def _not_told(self, fixed: Sequence[CheckResult]) -> Iterator[str]:
+        if not any(f"agentctx restore {self.backup}" in each.hint for each in fixed):
+            yield "the doctor does not name the backup to restore"
+
+    def _lost(self, before: Seen | None, after: Seen | None) -> Iterator[str]:
+        if before is None or after is None:
+            return
+        if lost := before.contents.keys() - after.contents.keys():
+            yield f"{len(lost)} entries could be read before the repair and not after it"
+        if lost := before.by_word - after.by_word:
+            yield f"{len(lost)} entries were found by words before the repair and not after it"
 
     def _content(self) -> bytes:
         return self.path.read_bytes()
@@ -244,7 +262,10 @@ class Case:
             await storage.close()
 
     async def _examined(self, *, fix: bool) -> list[CheckResult]:
-        return await examine_alone(SETTINGS, self.path, EXAMINED, fix=fix, clock=lambda: NOW)
+        fields = {"embedding": {"provider": "fake"}, "backup": {"folder": self.backup.parent}}
+        return await examine_alone(
+            Settings.model_validate(fields), self.path, EXAMINED, fix=fix, clock=lambda: NOW
+        )
 
     def _wrong_before(self, seen: Seen | None, verdict: Sequence[CheckResult]) -> Iterator[str]:
         is_failed = any(each.status == "fail" for each in verdict)
@@ -259,33 +280,26 @@ class Case:
             yield "something is missing, and the doctor says that all is well"
 
     def _wrong_after(
-        self, before: Seen | None, after: Seen, report: str, last: Sequence[CheckResult]
+        self, seen: Seen | None, last: Sequence[CheckResult], *, is_repaired: bool
     ) -> Iterator[str]:
-        yield from self._served(after)
-        if before is not None:
-            if lost := before.contents.keys() - after.contents.keys():
-                yield f"{len(lost)} entries could be read before the repair and not after it"
-            if lost := before.by_word - after.by_word:
-                yield f"{len(lost)} entries were found by words before the repair and not after it"
-        yield from self._unnamed(after, report)
-        for what, found in (("words", after.by_word), ("meaning", after.by_meaning)):
-            if missing := after.contents.keys() - found:
-                yield f"{len(missing)} readable entries are not found by {what} after the repair"
-        yield from self._still_failing(after, last)
-
-    def _unnamed(self, after: Seen, report: str) -> Iterator[str]:
-        lost = self.known.contents.keys() - after.contents.keys()
-        named = sum(entry_id in report for entry_id in lost)
-        if named < min(len(lost), MAX_NAMED):
-            yield f"{len(lost)} entries are lost, and only {named} of them named"
-
-    def _still_failing(self, after: Seen, last: Sequence[CheckResult]) -> Iterator[str]:
-        failed = {each.id: each.message for each in last if each.status == "fail"}
+        if seen is None:
+            yield "it does not open after the repair or the restore"
+            return
+        yield from self._served(seen)
+        if not is_repaired and not seen.is_whole(self.known):
+            yield "the restored backup lacks something"
+        for what, found in (("words", seen.by_word), ("meaning", seen.by_meaning)):
+            if missing := seen.contents.keys() - found:
+                yield f"{len(missing)} readable entries are not found by {what}"
+        named = " ".join(each.detail for each in last)
+        lost = [entry for entry in self.known.contents.keys() - seen.contents.keys() if entry not in named]
+        if len(lost) > max(0, len(self.known.contents) - len(seen.contents) - MAX_NAMED):
+            yield f"{len(lost)} entries are damaged and not named"
         yield from (
-            f"{check} still fails: {message}" for check, message in failed.items() if check not in NOT_DERIVED
+            f"{each.id} still fails: {each.message}"
+            for each in last
+            if each.status == "fail" and not (is_repaired and each.id in ONLY_NAMED)
         )
-        if "database.scrub" in failed and after.contents.keys() == self.known.contents.keys():
-            yield f"everything can be read, and database.scrub says: {failed['database.scrub']}"
 
     def _served(self, seen: Seen) -> Iterator[str]:
         for entry_id, content in seen.contents.items():
@@ -308,22 +322,30 @@ class Pages:
         known = make(self.folder / DATABASE_NAME, self.seed)
         content = (self.folder / DATABASE_NAME).read_bytes()
         copy = self.folder / "copy"
+        backup = self.folder / "backups" / scheduled_name(NOW)
+        backup.parent.mkdir()
+        shutil.copyfile(self.folder / DATABASE_NAME, backup)
         for number in range(n):
             damaged, changes = damage(content, rng)
             shutil.rmtree(copy, ignore_errors=True)
             copy.mkdir()
             (copy / DATABASE_NAME).write_bytes(damaged)
             with capture_logs():
-                problems, is_repaired = asyncio.run(Case(copy / DATABASE_NAME, known).run())
+                problems, is_repaired = asyncio.run(Case(copy / DATABASE_NAME, known, backup).run())
             self.done += 1
             self.repaired += is_repaired
             self.violations += [f"database {number} ({changes}): {problem}" for problem in problems]
         return Outcome(self.done, tuple(self.violations), {"repaired": self.repaired})
 
 
-async def repair_nothing(_: SqliteUpkeep) -> FileRepair | None:
-    """Run a doctor that leaves damaged pages as they are."""
-    return None
+async def no_problems(_: SqliteUpkeep) -> list[str]:
+    """Run a doctor that does not look at the pages."""
+    return []
+
+
+async def no_backup(*_: object, **__: object) -> str:
+    """Run a doctor that names no backup."""
+    return "Restore a backup."
 
 
 class PageSuite:
@@ -343,17 +365,9 @@ class PageSuite:
         return all_noticed(_BROKEN, folder, search)
 
 
-_rows = DamagedTable._rows
-
-
-def read_one_end(table: DamagedTable, sql: str, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Run a repair that reads no row after a damaged page."""
-    return _rows(table, sql, parameters) if sql.endswith("ASC") else iter(())
-
-
 _BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "repairs nothing": lambda: patch.object(SqliteUpkeep, "repair_file", repair_nothing),
-    "reads no row behind a damaged page": lambda: patch.object(DamagedTable, "_rows", read_one_end),
+    "does not look at the pages": lambda: patch.object(SqliteUpkeep, "check_integrity", no_problems),
+    "names no backup": lambda: patch.object(doctor, "remedy", no_backup),
     "uses no words in questions": no_words_in_questions,
 }
 

@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 from agentctx.errors import AgentctxError
 from agentctx.storage.file.driver import Connection, open_connection
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.sqlite.backup.salvage import ENDING
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.upkeep.file_repair import ENDING
 from agentctx.wire import SaveRequest
 from tests.doctor import damage
 from tests.durability.kill import pause
@@ -62,8 +62,8 @@ REPAIRS: dict[str, tuple[str, Callable[[Connection], object]]] = {
     "orphans": ("database.invariant", leave_orphans),
 }
 """Kinds of damage, and the check that repairs each."""
-PAGES = ("chunk_fts_data", "chunks", "entries_live_id", "vec_1_vector_chunks00", "jobs")
-"""Tables and indexes whose first page is zeroed, so that the file is rebuilt."""
+PAGES = ("chunk_fts_data", "chunk_fts_docsize", "vec_1_rowids", "vec_1_vector_chunks00")
+"""Tables whose first page is zeroed, so that the file is rewritten."""
 ALL_REPAIRS = (*REPAIRS, *PAGES)
 
 

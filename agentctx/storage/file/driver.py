@@ -301,7 +301,7 @@ def _require_writable(connection: Connection) -> None:
 _HINTS: Final = {
     "SQLITE_BUSY": "Another program has locked the database; stop it.",
     "SQLITE_CANTOPEN": "Check that the file exists and that its folder is writable.",
-    "SQLITE_CORRUPT": "Run `agentctx doctor --fix`; it lists what only a backup can restore.",
+    "SQLITE_CORRUPT": "Run `agentctx doctor`; it names the repair, or the backup to restore.",
     "SQLITE_IOERR": "Check the disk.",
     "SQLITE_NOTADB": "This file is not a SQLite database; choose another one or restore a backup.",
     "SQLITE_PERM": "Check the owner and the mode of the file.",

@@ -194,7 +194,7 @@ def usable_schema(
     if not 0 <= state.version <= _LAST_VERSION or min(state.applied, default=1) < 1:
         raise StorageCorrupt(
             "The list of applied migrations is damaged.",
-            hint="Stop the daemon and run `agentctx doctor --fix`, or restore a backup.",
+            hint="Restore a backup; `agentctx doctor` names the newest.",
         )
     newest = max(state.known, default=0)
     if state.version > newest:

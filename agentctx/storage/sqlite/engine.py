@@ -26,7 +26,6 @@ from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
-from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.entries.entry_storage import SqliteEntries
@@ -35,7 +34,7 @@ from agentctx.storage.sqlite.queue.jobs import SqliteJobs
 from agentctx.storage.sqlite.search import fts
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
 from agentctx.storage.sqlite.statements import SqliteFollower
-from agentctx.storage.sqlite.upkeep import bookkeeping
+from agentctx.storage.sqlite.upkeep import bookkeeping, file_repair
 from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
 from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
 from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
@@ -138,7 +137,7 @@ class SqliteStorage(Storage):
             DriverUnsuitable: no usable SQLite on this machine.
             StorageFailed: the file is not a database, or an applied migration was changed.
         """
-        await asyncio.to_thread(salvage.discard_partial_repairs, path)
+        await asyncio.to_thread(file_repair.discard_partial_repairs, path)
         await asyncio.to_thread(discard_copy, path)
         async with _without_checkpoint(path):
             schema = await asyncio.to_thread(migrate.migrate_database, path, clock=clock)

@@ -24,7 +24,6 @@ from agentctx.storage.ids import first_id
 from agentctx.storage.sqlite.audit.chain import record_restore, verify_file
 from agentctx.storage.sqlite.backup.backup_file import write_backup
 from agentctx.storage.sqlite.backup.restore import other_copies, restore_database
-from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
 
 T = TypeVar("T")
 
@@ -81,7 +80,6 @@ class OfflineStorage:
     schema = staticmethod(migrate.check_schema)
     usable_schema = staticmethod(migrate.usable_schema)
     migrate = staticmethod(migrate.migrate_database)
-    rebuild_file = staticmethod(rebuild_from_rows)
     verify_audit = staticmethod(verify_file)
     other_copies = staticmethod(other_copies)
     feature_checks = FEATURE_CHECKS

@@ -23,10 +23,7 @@ _MODE = slice(18, 20)
 """The part of a database's header that shows whether it is in WAL mode."""
 _ROLLBACK_MODE = b"\x01\x01"
 _GIVE: Final = "Give a file made by `agentctx backup`."
-_CLEAN: Final = (
-    "Restore another backup. To use this one, copy it into an empty folder as agentctx.db, run "
-    "`agentctx doctor --fix --data-dir FOLDER`, and restore that file."
-)
+_CLEAN: Final = "Restore another backup, or remove these from a copy of it with the sqlite3 program."
 _ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
 
 

@@ -6,24 +6,18 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Final
-
-import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.file.driver import FIRST_ID
 from agentctx.storage.records import Census
 from agentctx.storage.sqlite import installation
-from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, checks
-from agentctx.storage.sqlite.upkeep import bookkeeping, integrity, proofs, repair, word_rebuild
+from agentctx.storage.sqlite.upkeep import bookkeeping, file_repair, integrity, proofs, repair, word_rebuild
 from agentctx.storage.sqlite.upkeep.rewrite import Rewriter
 from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.upkeep import REWRITE_WAIT_S, FileRepair
-
-log = structlog.get_logger("agentctx.storage")
+from agentctx.storage.upkeep import REWRITE_WAIT_S
 
 CLOSING_PATIENCE_MS: Final = 5_000
 """How long to wait for reads to end before the file is rebuilt."""
@@ -47,24 +41,20 @@ class SqliteUpkeep(SqlitePart):
     check_vectors = checks(integrity.check_vectors)
     check_bookkeeping = checks(bookkeeping.inspect)
 
-    async def repair_file(self) -> FileRepair | None:
+    async def repair_file(self) -> bool:
         problems = await self.check_integrity()
-        if problems and all(map(integrity.is_index_problem, problems)):
+        if not problems:
+            return False
+        if all(map(integrity.is_index_problem, problems)):
             with contextlib.suppress(StorageFailed):  # duplicates, which an index must not have
                 await self.db.writer.run(lambda conn: conn.execute("REINDEX").fetchall())
             if not await self.check_integrity():
-                return FileRepair(entries=(await self.census()).entries)
-        elif not problems:
-            return None
-        return await self._rebuild_file()
-
-    async def _rebuild_file(self) -> FileRepair:
-        rebuild_file = partial(salvage.rebuild_from_rows, now=self.db.clock())
+                return True
+        rebuild = partial(file_repair.rebuild_derived, now=self.db.clock())
         async with self.db.one_check:
-            repaired = await self.db.writer.while_closed(rebuild_file, patience_ms=CLOSING_PATIENCE_MS)
+            await self.db.writer.while_closed(rebuild, patience_ms=CLOSING_PATIENCE_MS)
         await self.inspect_words()
-        log.warning("database_remade", **asdict(repaired))
-        return repaired
+        return True
 
     async def repair_bookkeeping(self) -> int:
         repaired = await self.db.write(bookkeeping.repair, now=self.db.clock())

@@ -8,7 +8,7 @@ from functools import partial
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.upkeep import BookkeepingReport, FileRepair
+from agentctx.storage.upkeep import BookkeepingReport
 from agentctx.storage.words import TERM_RULES
 from agentctx.wire.wording import listed
 from agentctx_postgresql.connections import (
@@ -33,17 +33,17 @@ class PostgresqlUpkeep(PostgresqlPart):
         async with self.db.one_check:
             return await integrity.check_database(self.db)
 
-    async def repair_file(self) -> FileRepair | None:
+    async def repair_file(self) -> bool:
         """Rebuild the indexes; damaged tables are left to the server's operator."""
         if not await self.check_integrity():
-            return None
+            return False
         await self.db.prepare(integrity.rebuild_indexes)
         if left := await self.check_integrity():
             raise StorageCorrupt(
                 f"The PostgreSQL server still has: {listed(left, separator='; ')}.",
                 hint="Drop what is not agentctx's yourself. For damaged tables, restore a dump.",
             )
-        return FileRepair(entries=(await self.census()).entries)
+        return True
 
     async def check_words(self) -> str | None:
         wrong = await self._in_slices(lambda work: self.db.read(work, CHECK_TIMEOUT_S), words.compare)

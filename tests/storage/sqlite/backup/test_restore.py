@@ -22,7 +22,6 @@ from agentctx.storage.file.migrate import check_schema, load_migrations, migrate
 from agentctx.storage.offline import rescue_copies
 from agentctx.storage.sqlite.backup.backup_file import read_backup
 from agentctx.storage.sqlite.backup.restore import restore_database
-from agentctx.storage.sqlite.backup.salvage import rebuild_from_rows
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
 from agentctx.times import wall_clock
@@ -302,10 +301,6 @@ class TestRestore:
         with pytest.raises(SchemaForeign, match=r"table flags \(changed\), table hoard, trigger h"):
             restore_database(backup, database, now=NOW)
         assert database.read_bytes() == before
-        rebuild_from_rows(backup, now=NOW)
-        restored = restore_database(backup, database, now=NOW)
-        assert (restored.backup.entries, restored.damaged) == (1, 0)
-        assert keys_in(database) == {"old"}
 
     def test_a_backup_of_a_former_release_is_upgraded_at_the_next_start(
         self, database: Path, tmp_path: Path

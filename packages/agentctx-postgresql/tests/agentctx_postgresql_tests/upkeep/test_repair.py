@@ -44,13 +44,11 @@ async def test_an_index_that_lacks_a_row_is_found_and_rebuilt(
     switch = """UPDATE pg_index SET indisready = {on}, indisvalid = {on}
         WHERE indexrelid = 'entries_live_id'::regclass"""
     saboteur.run("CREATE EXTENSION amcheck")
-    assert await storage.upkeep.repair_file() is None
+    assert not await storage.upkeep.repair_file()
     saboteur.run(switch.format(on="false"))
     await save(storage, keyless("text"))
     saboteur.run(switch.format(on="true"))
     (problem,) = await storage.upkeep.check_integrity()
     assert problem.startswith("index entries_live_id: ")
-    repaired = await storage.upkeep.repair_file()
-    assert repaired is not None
-    assert (repaired.entries, repaired.is_lossy) == (1, False)
+    assert await storage.upkeep.repair_file()
     assert await storage.upkeep.check_integrity() == []
