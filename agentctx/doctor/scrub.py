@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agentctx.doctor.check import SCAN_S, Finding, check, failed, passed, warned
 from agentctx.doctor.contexts import Inner
-from agentctx.storage.audit import ChainFault, ChainVerdict
+from agentctx.storage.audit import DAMAGE, AuditQuery, AuditRow, ChainFault, ChainVerdict
 from agentctx.storage.records import Damage, ScrubState
-from agentctx.storage.upkeep import BookkeepingReport
 from agentctx.times import format_time
 from agentctx.wire.wording import counted, listed
 
@@ -16,11 +15,6 @@ _SHOWN = 10
 _FAULTS_SHOWN = 3
 RECENT_MS = 7 * 86_400_000
 """How long repairs made at startup are reported."""
-_DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
-_SECURITY = (
-    "Check whether another program wrote to the database: the earlier audit trail cannot be verified. "
-    "Keep a copy of the file, then run `agentctx doctor --fix`, which removes the damaged values."
-)
 
 
 async def _repair_damage(inner: Inner) -> str:
@@ -79,42 +73,19 @@ def _describe(fault: ChainFault) -> str:
     return fault.problem if fault.seq is None else f"row {fault.seq} {fault.problem}"
 
 
-async def _repair_bookkeeping(inner: Inner) -> str:
-    repaired = await inner.upkeep.repair_bookkeeping()
-    inner.recheck_table()
-    return f"repaired or removed {counted(repaired, 'row')}"
-
-
-@check(Inner, "database.bookkeeping", fix=_repair_bookkeeping, timeout_s=SCAN_S)
+@check(Inner, "database.bookkeeping")
 async def check_bookkeeping(inner: Inner) -> Finding:
-    return judge_bookkeeping(await inner.upkeep.check_bookkeeping(), now=inner.clock())
+    rows = await inner.storage.audit.page(AuditQuery(kind=DAMAGE, limit=_SHOWN))
+    return judge_bookkeeping([row for row in rows if inner.clock() - row.at < RECENT_MS])
 
 
-def judge_bookkeeping(state: BookkeepingReport, *, now: int) -> Finding:
-    if state.damaged:
-        rows = sum(damaged.rows for damaged in state.damaged)
-        return failed(
-            f"{counted(rows, 'bookkeeping row')} cannot be read",
-            detail=_distinct(f"{each.table}: {each.loss}" for each in state.damaged),
-            hint=f"Run `agentctx doctor --fix`, which repairs or removes them. {_DISK}",
-            fixable=True,
-        )
-    if state.set_aside:
-        return warned(
-            "the installation's secret or the end of the audit trail was damaged and set apart",
-            detail=_distinct(state.set_aside),
-            hint=_SECURITY,
-            fixable=True,
-        )
-    recent = [each for each in state.repaired if now - each.at < RECENT_MS]
-    if recent:
-        return warned(
-            f"bookkeeping rows were repaired at startup, last on {format_time(recent[0].at)}",
-            detail=_distinct(f"{each.table}: {counted(each.rows, 'row')}" for each in recent),
-            hint=_DISK,
-        )
-    return passed("every bookkeeping row is readable")
-
-
-def _distinct(parts: Iterable[str]) -> str:
-    return listed(dict.fromkeys(parts), separator="; ")
+def judge_bookkeeping(recent: Sequence[AuditRow]) -> Finding:
+    """Judge the rows of the audit trail about what starts repaired in the last days, newest first."""
+    if not recent:
+        return passed("every bookkeeping row is readable")
+    return warned(
+        f"bookkeeping rows were damaged and repaired or removed, last on {format_time(recent[0].at)}",
+        detail=listed(dict.fromkeys(row.detail for row in recent), separator="; "),
+        hint="What was saved is not affected. Check the disk and the memory of the machine. If the table is "
+        "`installation`, another program may have written to it: see database.audit.",
+    )

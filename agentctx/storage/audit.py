@@ -24,6 +24,8 @@ FORGET: Final = "forget"
 """A requested deletion."""
 EXPIRE: Final = "expire"
 """The deletion of an expired entry."""
+DAMAGE: Final = "damage"
+"""The repair or removal of damaged rows of bookkeeping."""
 SAVE: Final = "save"
 IMPORT: Final = "import"
 _KEYED_BYTES: Final = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agentctx.storage.records import Census, Damage, ScrubState, SpaceFault
@@ -42,12 +41,6 @@ class UpkeepStorage(Protocol):
 
     async def check_vectors(self) -> list[SpaceFault]:
         """Read all vectors of each prepared space and return the faults."""
-
-    async def check_bookkeeping(self) -> BookkeepingReport:
-        """Return the damaged rows of tables other than entries and chunks, and those repaired at startup."""
-
-    async def repair_bookkeeping(self) -> int:
-        """Repair or remove the damaged rows, and delete the values set aside; return how many."""
 
     async def census(self) -> Census:
         """Count violations of the invariant. Unreachable vectors count as missing."""
@@ -128,32 +121,3 @@ class ScrubStorage(Protocol):
 
     async def repair(self) -> list[Damage]:
         """Check everything, create jobs for damaged vectors, and return what cannot be rebuilt."""
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedRows:
-    """The number of damaged rows of a table, and what is lost with them."""
-
-    table: str
-    rows: int
-    loss: str
-
-
-@dataclass(frozen=True, slots=True)
-class RepairedRows:
-    """Damaged rows that were repaired or removed at startup. `at` is in milliseconds since the epoch."""
-
-    at: int
-    table: str
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class BookkeepingReport:
-    """The state of all tables other than entries and chunks."""
-
-    damaged: Sequence[DamagedRows]
-    repaired: Sequence[RepairedRows]
-    """Newest first; limited to what the audit trail still holds."""
-    set_aside: Sequence[str]
-    """Names of damaged values of the installation that are kept for examination."""

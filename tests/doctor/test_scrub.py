@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from agentctx.doctor.scrub import RECENT_MS, judge_audit, judge_bookkeeping
-from agentctx.storage.audit import ChainFault, ChainVerdict
-from agentctx.storage.upkeep import BookkeepingReport, DamagedRows, RepairedRows
+from agentctx.doctor.check import run_checks
+from agentctx.doctor.scrub import RECENT_MS, judge_audit
+from agentctx.storage.audit import DAMAGE, ChainFault, ChainVerdict, Event
+from agentctx.storage.sqlite.engine import SqliteStorage
+from tests.doctor.contexts import inner
 
 WHOLE = ChainVerdict(rows=3)
 
@@ -26,27 +28,17 @@ def test_a_changed_row_fails_and_is_named() -> None:
 NOW = 1_795_000_000_000
 
 
-def test_sound_rows_pass() -> None:
-    assert judge_bookkeeping(BookkeepingReport([], [], []), now=NOW).status == "pass"
-
-
-def test_damaged_rows_fail_and_say_what_is_lost() -> None:
-    damaged = [DamagedRows("jobs", 2, "the jobs are made again"), DamagedRows("scrub", 1, "it begins again")]
-    finding = judge_bookkeeping(BookkeepingReport(damaged, [], []), now=NOW)
-    assert (finding.status, finding.message) == ("fail", "3 bookkeeping rows cannot be read")
-    assert finding.detail == "jobs: the jobs are made again; scrub: it begins again"
-    assert finding.fixable
-
-
-@pytest.mark.parametrize(("age_ms", "status"), [(0, "warn"), (RECENT_MS - 1, "warn"), (RECENT_MS, "pass")])
-def test_a_repair_at_start_is_a_warning_for_a_week(age_ms: int, status: str) -> None:
-    mended = [RepairedRows(NOW - age_ms, "spaces", 1)]
-    finding = judge_bookkeeping(BookkeepingReport([], mended, []), now=NOW)
-    assert finding.status == status
-    assert finding.detail == ("spaces: 1 row" if status == "warn" else "")
-
-
-def test_a_secret_set_aside_is_a_warning_until_removed() -> None:
-    finding = judge_bookkeeping(BookkeepingReport([], [], ["damaged 3 secret"]), now=NOW)
-    assert (finding.status, finding.fixable) == ("warn", True)
-    assert "audit trail" in finding.hint
+async def test_what_starts_have_repaired_is_named_for_a_week(tmp_path: Path) -> None:
+    now = NOW
+    storage = await SqliteStorage.open(tmp_path / "agentctx.db", clock=lambda: now)
+    context = inner(opened=storage, clock=lambda: now)
+    try:
+        (sound,) = await run_checks(["database.bookkeeping"], context)
+        await storage.audit.add([Event(kind=DAMAGE, principal=None, detail={"table": "jobs", "rows": 2})])
+        (found,) = await run_checks(["database.bookkeeping"], context)
+        now += RECENT_MS
+        (later,) = await run_checks(["database.bookkeeping"], context)
+    finally:
+        await storage.close()
+    assert [each.status for each in (sound, found, later)] == ["pass", "warn", "pass"]
+    assert '"table":"jobs"' in found.detail

@@ -19,6 +19,7 @@ import numpy as np
 from structlog.testing import capture_logs
 
 from agentctx.errors import AgentctxError
+from agentctx.storage.audit import DAMAGE, AuditQuery
 from agentctx.storage.file import vec0
 from agentctx.storage.file.driver import Connection, Error, open_connection
 from agentctx.storage.file.schema import schema_words
@@ -214,8 +215,7 @@ async def _audit_faults(storage: SqliteStorage) -> int:
 
 
 async def _bookkeeping_faults(storage: SqliteStorage) -> int:
-    found = await storage.upkeep.check_bookkeeping()
-    return len(found.damaged) + len(found.repaired)
+    return len(await storage.audit.page(AuditQuery(kind=DAMAGE, limit=100)))
 
 
 def _dump(path: Path) -> object:

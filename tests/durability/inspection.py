@@ -71,7 +71,6 @@ async def examine(storage: Storage) -> Inspection:
         f"vectors of space {fault.space}: {fault.problem}" for fault in await storage.upkeep.check_vectors()
     ]
     problems += [f"damaged: {each.what} of {each.entry}" for each in await storage.scrub.check_all()]
-    problems += [f"bookkeeping: {each}" for each in (await storage.upkeep.check_bookkeeping()).damaged]
     problems += [f"audit: {fault.problem}" for fault in (await storage.audit.verify()).listed]
     if census.violations:
         problems.append(f"census: {census}")

@@ -1,8 +1,10 @@
-"""A daemon starts on a database with damaged bookkeeping, and reports the damage."""
+"""A daemon starts on a database with damaged bookkeeping, and reports the damage.
+
+tests/storage/sqlite/upkeep/test_bookkeeping.py damages every table and column, without a daemon.
+"""
 
 from __future__ import annotations
 
-import random
 import shutil
 from pathlib import Path
 
@@ -11,13 +13,9 @@ import pytest
 from agentctx import Client, wire
 from agentctx.client import saves
 from agentctx.storage.offline import DATABASE_NAME
-from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil
+from tests.doctor.damage import SPOILT, spoil
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.kill import QUICK
-
-SEED = 1
-COLUMNS = 4
-"""Columns damaged per table; tests/storage/sqlite/upkeep/test_bookkeeping.py covers all, without a daemon."""
 
 
 def fill(client: Client) -> None:
@@ -47,35 +45,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     finally:
         daemon.end()
     return daemon.data_dir
-
-
-def everything(client: Client) -> dict[str, str]:
-    return {view.id: view.content for view in client.iterate()}
-
-
-@pytest.mark.parametrize("table", BOOKKEEPING)
-def test_it_gets_ready_and_everything_is_read(filled: Path, tmp_path: Path, table: str) -> None:
-    daemon = ForkedDaemon(tmp_path)
-    rng = random.Random(f"{SEED} {table}")
-    columns = columns_of(filled / DATABASE_NAME, table)
-    columns = rng.sample(columns, min(COLUMNS, len(columns)))
-    kinds = rng.choices(sorted(SPOILT), k=len(columns))
-    true: dict[str, str] = {}
-    for column, kind in [("", ""), *zip(columns, kinds, strict=True)]:
-        shutil.rmtree(daemon.data_dir, ignore_errors=True)
-        shutil.copytree(filled, daemon.data_dir)
-        if column and not spoil(daemon.data_dir / DATABASE_NAME, table, column, SPOILT[kind]):
-            continue
-        try:
-            daemon.start(QUICK)
-            with daemon.client() as client:
-                true = true or everything(client)
-                assert everything(client) == true, (column, kind)
-                client.save_observation("s", "a new one")
-            assert daemon.stop() == 0, daemon.log
-        finally:
-            daemon.end()
-        assert not [line for line in daemon.log if "Traceback" in str(line)], (column, kind)
 
 
 @pytest.mark.parametrize("name", ["secret", "audit_head", "audit_config"])

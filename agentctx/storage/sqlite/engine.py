@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -42,7 +42,6 @@ from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_storage import SqliteSpaces
 from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB
 from agentctx.storage.trust_storage import TrustStorage
-from agentctx.storage.upkeep import DamagedRows
 from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock, wall_clock
@@ -202,25 +201,16 @@ async def _without_checkpoint(path: Path) -> AsyncIterator[None]:
 
 
 async def _repair_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_repaired: bool) -> None:
-    """Repair damaged bookkeeping rows; if pages cannot be read, leave the repair to the doctor."""
-    repair = partial(bookkeeping.repair, now=clock(), at_start=True, is_ledger_repaired=is_ledger_repaired)
+    """Repair damaged bookkeeping rows; if their pages cannot be read, the start continues."""
+    repair = partial(bookkeeping.repair, now=clock(), is_ledger_repaired=is_ledger_repaired)
     try:
-        _log_damage(await writer.run(repair))
+        found = await writer.run(repair)
     except StorageCorrupt as error:
-        log.error(  # noqa: TRY400 - the problem is logged, and the start continues
-            "bookkeeping_not_repaired", reason=error.message, hint="Run `agentctx doctor --fix`."
-        )
-
-
-def _log_damage(found: Sequence[DamagedRows]) -> None:
-    for damaged in found:
-        log.error(
-            "bookkeeping_damaged",
-            table=damaged.table,
-            rows=damaged.rows,
-            reason=f"{damaged.table}: {damaged.loss}",
-            hint="What was saved is not affected. Check the disk, and run `agentctx doctor`.",
-        )
+        log.error("bookkeeping_not_repaired", reason=error.message, hint="Run `agentctx doctor`.")  # noqa: TRY400 - the start continues
+        return
+    for table, rows in found.items():
+        hint = "What was saved is not affected. Check the disk, and run `agentctx doctor`."
+        log.error("bookkeeping_damaged", table=table, rows=rows, hint=hint)
 
 
 def _counts(conn: Connection) -> tuple[dict[str, int], int, int]:

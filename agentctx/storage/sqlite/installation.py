@@ -10,13 +10,10 @@ from typing import Final
 
 from agentctx.storage.audit import Head
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.upkeep import DamagedRows
 
 SECRET: Final = "secret"  # noqa: S105 - the name of a row
 AUDIT_HEAD: Final = "audit_head"
 SECRET_BYTES: Final = 32
-SET_ASIDE: Final = "damaged "
-"""Prefix of the name of a damaged value that was set aside, because replacing it must not go unnoticed."""
 
 _NUMBER_BYTES: Final = 8
 _LAST_SEQ: Final = 2**62
@@ -24,21 +21,12 @@ _HASH_BYTES: Final = (16, 32)
 """Length of a hash of 0.1.0, and of a later one."""
 _NO_HASH: Final = bytes(32)
 """A hash that no row has, so that the trail shows where it was broken."""
-_TABLE: Final = "installation"
-_LOSSES: Final = {
-    SECRET: "the secret of the installation was replaced: rows of the audit trail by agentctx 0.1.0 can no "
-    "longer be verified",
-    AUDIT_HEAD: "missing rows at the end of the audit trail can no longer be detected",
-}
+_NAMES: Final = (SECRET, AUDIT_HEAD)
 
 
 def secret(conn: Connection) -> bytes:
-    """Return the secret of the installation, creating it if missing. A damaged one is set aside."""
-    found = find(conn, SECRET)
-    if found is None:
-        _set_aside(conn, SECRET)
-        found = _make_secret(conn)
-    return found
+    """Return the secret of the installation, creating it if it is missing or damaged."""
+    return find(conn, SECRET) or _make_secret(conn)
 
 
 def find(conn: Connection, name: str) -> bytes | None:
@@ -69,36 +57,22 @@ def decode_head(value: bytes) -> Head:
     return Head(int.from_bytes(value[:_NUMBER_BYTES]), value[_NUMBER_BYTES:])
 
 
-def check(conn: Connection) -> list[DamagedRows]:
-    """Return the damaged values, and the ones that were lost."""
-    return [DamagedRows(_TABLE, 1, _LOSSES[name]) for name in _damaged(conn)]
+def repair(conn: Connection) -> int:
+    """Replace damaged values, and those without which the audit trail cannot be continued; return how many.
 
-
-def repair(conn: Connection) -> list[DamagedRows]:
-    """Replace damaged values. A damaged secret or end of the trail is set aside, not deleted."""
+    The rows before do not match a new secret or end, so the trail shows that it was broken.
+    """
     damaged = _damaged(conn)
-    for name in damaged:
-        _set_aside(conn, name)
+    conn.executemany("DELETE FROM installation WHERE name = ?", [(name,) for name in damaged])
     if SECRET in damaged:
         _make_secret(conn)
     if AUDIT_HEAD in damaged:
         remember(conn, AUDIT_HEAD, encode_head(Head(last_audit_seq(conn), _NO_HASH)))
-    return [DamagedRows(_TABLE, 1, _LOSSES[name]) for name in damaged]
-
-
-def set_aside(conn: Connection) -> list[str]:
-    """Return the names of damaged values that were set aside."""
-    rows = conn.execute("SELECT name FROM installation WHERE name GLOB ? ORDER BY name", (f"{SET_ASIDE}*",))
-    return [row[0] for row in rows]
-
-
-def discard_set_aside(conn: Connection) -> int:
-    """Delete the values that were set aside; return how many there were."""
-    return int(conn.execute("DELETE FROM installation WHERE name GLOB ?", (f"{SET_ASIDE}*",)).rowcount)
+    return len(damaged)
 
 
 def _damaged(conn: Connection) -> list[str]:
-    rows = conn.execute("SELECT name, value FROM installation WHERE name IN (?, ?)", tuple(_LOSSES))
+    rows = conn.execute("SELECT name, value FROM installation WHERE name IN (?, ?)", _NAMES)
     values = dict(rows.fetchall())
     damaged = [name for name, value in values.items() if not _is_sound(name, value)]
     if last_audit_seq(conn):
@@ -114,17 +88,6 @@ def _is_sound(name: str, value: object) -> bool:
     if name == AUDIT_HEAD:
         return len(value) - _NUMBER_BYTES in _HASH_BYTES and decode_head(value).seq < _LAST_SEQ
     return True
-
-
-def _set_aside(conn: Connection, name: str) -> None:
-    conn.execute(
-        """INSERT OR IGNORE INTO installation (name, value)
-           SELECT ? || (SELECT COUNT(*) FROM installation) || ' ' || name,
-                  CAST(COALESCE(value, '') AS BLOB)
-           FROM installation WHERE name = ?""",
-        (SET_ASIDE, name),
-    )
-    conn.execute("DELETE FROM installation WHERE name = ?", (name,))
 
 
 def _make_secret(conn: Connection) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,12 +17,7 @@ from agentctx.storage.file.migrate import usable_schema
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
-from agentctx.storage.upkeep import RepairedRows
 
-DAMAGE: Final = "damage"
-"""Damaged rows, not of entries, that were repaired or removed."""
-
-DAMAGE_SHOWN: Final = 20
 MIN_PRUNED: Final = 1_000
 """With fewer excess rows than this, pruning waits until the oldest is a day overdue."""
 LAST_TIME: Final = 253_402_300_799_999
@@ -98,21 +92,6 @@ def verify(conn: Connection) -> ChainVerdict:
         walk.step(AuditRow._make(row))
     walk.end(_head(conn))
     return trail.verdict_of({"": walk})
-
-
-def known_repairs(conn: Connection) -> list[RepairedRows]:
-    """Return the repairs of earlier starts, newest first, as far as their rows are kept and readable."""
-    rows = conn.execute(f"{_SELECT} WHERE kind = ? ORDER BY seq DESC LIMIT ?", (DAMAGE, DAMAGE_SHOWN))
-    known = (_repaired(_readable(row)) for row in rows)
-    return [repaired for repaired in known if repaired is not None]
-
-
-def _repaired(row: AuditRow) -> RepairedRows | None:
-    try:
-        detail = json.loads(row.detail)
-        return RepairedRows(row.at, str(detail["table"]), int(detail["rows"]))
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return None
 
 
 def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:

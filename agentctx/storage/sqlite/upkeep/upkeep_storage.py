@@ -12,9 +12,8 @@ from typing import Final
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.file.driver import FIRST_ID
 from agentctx.storage.records import Census
-from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, checks
-from agentctx.storage.sqlite.upkeep import bookkeeping, file_repair, integrity, proofs, repair, word_rebuild
+from agentctx.storage.sqlite.upkeep import file_repair, integrity, proofs, repair, word_rebuild
 from agentctx.storage.sqlite.upkeep.rewrite import Rewriter
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.upkeep import REWRITE_WAIT_S
@@ -39,7 +38,6 @@ class SqliteUpkeep(SqlitePart):
     check_integrity = checks(integrity.check_database)
     check_words = checks(integrity.check_words)
     check_vectors = checks(integrity.check_vectors)
-    check_bookkeeping = checks(bookkeeping.inspect)
 
     async def repair_file(self) -> bool:
         problems = await self.check_integrity()
@@ -55,11 +53,6 @@ class SqliteUpkeep(SqlitePart):
             await self.db.writer.while_closed(rebuild, patience_ms=CLOSING_PATIENCE_MS)
         await self.inspect_words()
         return True
-
-    async def repair_bookkeeping(self) -> int:
-        repaired = await self.db.write(bookkeeping.repair, now=self.db.clock())
-        forgotten = await self.db.writer.run(installation.discard_set_aside)
-        return sum(damaged.rows for damaged in repaired) + forgotten
 
     async def census(self) -> Census:
         async with self.db.one_check:

@@ -8,7 +8,6 @@ from functools import partial
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.upkeep import BookkeepingReport
 from agentctx.storage.words import TERM_RULES
 from agentctx.wire.wording import listed
 from agentctx_postgresql.connections import (
@@ -52,14 +51,6 @@ class PostgresqlUpkeep(PostgresqlPart):
 
     async def check_vectors(self) -> list[SpaceFault]:
         return await self.db.check(integrity.check_vectors)
-
-    async def check_bookkeeping(self) -> BookkeepingReport:
-        """Return no damage, because the server enforces the type of each value."""
-        return BookkeepingReport((), (), ())
-
-    async def repair_bookkeeping(self) -> int:
-        """Return 0: there is nothing to repair."""
-        return 0
 
     async def census(self) -> Census:
         async with self.db.one_check:

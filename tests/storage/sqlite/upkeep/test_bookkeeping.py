@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -12,13 +13,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.service.views import audit_event
-from agentctx.storage.audit import MS_PER_DAY, AuditQuery, Event
+from agentctx.storage.audit import DAMAGE, MS_PER_DAY, AuditQuery, Event
 from agentctx.storage.file.driver import open_connection
 from agentctx.storage.records import Change, IdempotencyKey
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
-from agentctx.storage.upkeep import BookkeepingReport
 from agentctx_testing.drafts import START_MS, embed, keyless, serving_space
 from tests.amount import IS_WHOLE
 from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil
@@ -84,14 +84,12 @@ async def _fill(path: Path) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-async def read_everything(path: Path) -> tuple[dict[str, str], BookkeepingReport, list[str], int]:
-    """Return every entry, and what the doctor's checks report."""
+async def read_everything(path: Path) -> tuple[dict[str, str], set[str], int]:
+    """Return every entry, the tables whose repair is recorded, and the faults of the audit trail."""
     storage = await opened(path)
     try:
         entries, _ = await storage.entries.list_entries(EVERYTHING, limit=100)
-        faults = await storage.upkeep.check_integrity() + [
-            each.what for each in await storage.scrub.check_all()
-        ]
+        repaired = await storage.audit.page(AuditQuery(kind=DAMAGE, limit=100))
         trail = (await storage.audit.verify()).faults
         saved = await storage.entries.save(keyless("a new one"), embed=True)
         if saved.jobs:
@@ -99,8 +97,7 @@ async def read_everything(path: Path) -> tuple[dict[str, str], BookkeepingReport
         assert await storage.secret()
         return (
             {entry.id: entry.content for entry in entries},
-            await storage.upkeep.check_bookkeeping(),
-            faults,
+            {json.loads(row.detail)["table"] for row in repaired},
             trail,
         )
     finally:
@@ -163,12 +160,11 @@ def test_repairs_at_a_start_are_logged_and_recorded(
         path = damaged_copy(filled, tmp_path, table, column, kind, "version = 11")
     assert path is not None
     with capture_logs() as logged:
-        _, bookkeeping, _, _ = asyncio.run(read_everything(path))
+        _, repaired, _ = asyncio.run(read_everything(path))
     lines = [line for line in logged if line["event"] == "bookkeeping_damaged"]
     assert {line["table"] for line in lines} >= {table}
     assert all(line["log_level"] == "error" for line in lines)
-    assert not bookkeeping.damaged
-    assert {repair.table for repair in bookkeeping.repaired} >= {table}
+    assert repaired >= {table}
     with capture_logs() as logged:
         asyncio.run(read_everything(path))
     assert "bookkeeping_damaged" not in {line["event"] for line in logged}
@@ -184,12 +180,10 @@ def test_replacing_a_damaged_secret_or_audit_head_is_always_reported(
     if path is None:
         pytest.skip("SQLite has no such row")
     with capture_logs() as logged:
-        _, bookkeeping, _, trail = asyncio.run(read_everything(path))
+        _, repaired, trail = asyncio.run(read_everything(path))
     assert "bookkeeping_damaged" in {line["event"] for line in logged}
-    assert "installation" in {repair.table for repair in bookkeeping.repaired}
+    assert "installation" in repaired
     assert (trail > 0) == (name == "audit_head"), "the audit chain reveals a lost end"
-    if column == "value":
-        assert [each.rpartition(" ")[2] for each in bookkeeping.set_aside] == [name]
 
 
 @pytest.mark.parametrize("column", ["state", "screened", "revocation", "since"])
@@ -221,8 +215,7 @@ def test_a_remembered_key_is_sound_whatever_its_save_changed(filled: Path, tmp_p
         connection.executemany(
             "INSERT INTO idempotency VALUES (1, ?, x'07', 'e', 1, ?, 1)", [(each, each) for each in Change]
         )
-    _, bookkeeping, _, _ = asyncio.run(read_everything(path))
-    assert (bookkeeping.damaged, bookkeeping.repaired) == ([], [])
+    assert asyncio.run(read_everything(path))[1] == set()
 
 
 def test_lost_jobs_are_created_again(filled: Path, tmp_path: Path) -> None:
@@ -240,38 +233,34 @@ def test_lost_jobs_are_created_again(filled: Path, tmp_path: Path) -> None:
         assert asyncio.run(pending_jobs(path)) == before
 
 
-def test_the_vectors_of_a_space_with_a_lost_state_are_kept(filled: Path, tmp_path: Path) -> None:
+def test_a_space_that_is_damaged_is_retired_and_leaves_no_job(filled: Path, tmp_path: Path) -> None:
     async def spaces(path: Path) -> Any:
         storage = await opened(path)
         try:
-            return [(space.id, space.dimension) for space in await storage.spaces.all()]
+            return [(space.state, space.dimension) for space in await storage.spaces.all()], (
+                await storage.jobs.depth()
+            ).pending
         finally:
             await storage.close()
 
-    before = asyncio.run(spaces(Path(shutil.copyfile(filled, tmp_path / NAME))))
     path = damaged_copy(filled, tmp_path, "spaces", "state", "text", "TRUE")
     assert path is not None
     with capture_logs():
-        assert asyncio.run(spaces(path)) == before
+        assert asyncio.run(spaces(path)) == ([("retired", None)], 0)
 
 
-def test_a_damaged_receipt_is_skipped_and_removed_by_a_repair(filled: Path, tmp_path: Path) -> None:
-    async def repair(path: Path) -> None:
+def test_a_damaged_receipt_is_skipped(filled: Path, tmp_path: Path) -> None:
+    async def read(path: Path) -> None:
         storage = await opened(path)
         try:
             assert await storage.injections.last(10) == []
             assert await storage.injections.find("i1") is None
-            assert [each.table for each in (await storage.upkeep.check_bookkeeping()).damaged] == [
-                "injections"
-            ]
-            assert await storage.upkeep.repair_bookkeeping() == 1
-            assert not (await storage.upkeep.check_bookkeeping()).damaged
         finally:
             await storage.close()
 
     path = damaged_copy(filled, tmp_path, "injections", "candidates", "text", "TRUE")
     assert path is not None
-    asyncio.run(repair(path))
+    asyncio.run(read(path))
 
 
 @pytest.mark.parametrize("column", ["at", "kind", "principal", "subject", "detail", "previous_hash", "hash"])
