@@ -158,8 +158,12 @@ def _repaired(conn: Connection, table: str, sound: str) -> int:
     (rows,) = conn.execute(f"SELECT COUNT(*) FROM {table} WHERE {damaged}").fetchone()  # noqa: S608 - constants
     if rows:
         for statement in _REPAIRS.get(table, _REMOVE):
-            conn.execute(statement.replace("{table}", table).replace("{sound}", sound))
+            conn.execute(_filled(statement, table, sound))
     return int(rows)
+
+
+def _filled(statement: str, table: str, sound: str) -> str:
+    return statement.replace("{table}", table).replace("{sound}", sound)
 
 
 def _parsed(value: bytes | None) -> Any:
