@@ -117,8 +117,8 @@ def forget(
         bool,
         typer.Option(
             "--rewrite",
-            help="Then remove everything deleted from the database's files, and make a backup that replaces "
-            "all automatic ones. With PostgreSQL, saves and searches wait while tables are rewritten. "
+            help="Then rewrite the database's files, so that they hold no byte of what was deleted, and make "
+            "a backup that replaces all automatic ones. Saves wait meanwhile; with PostgreSQL, searches too. "
             "Only for admins.",
         ),
     ] = False,

@@ -286,10 +286,11 @@ def release(entry_id: str) -> ApiCall[wire.ReleaseReply]:
 def rewrite() -> ApiCall[wire.RewriteReply]:
     """Remove deleted data from the database's files now, from unused space too.
 
-    With PostgreSQL it rewrites whole tables; saves and searches wait meanwhile.
+    Saves wait meanwhile: about five seconds for 100,000 entries; with PostgreSQL, searches too.
 
     Raises:
         DeadlineExceeded: a read, or another daemon, was in the way for 30 s.
+        StorageFull: less than twice the size of the database is free.
     """
     return write_call("POST", "rewrite", wire.RewriteReply, takes_s=REPAIR_WAIT_S)
 

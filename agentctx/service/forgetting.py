@@ -117,8 +117,8 @@ class ForgetService:
     async def rewrite(self, peer: Peer) -> wire.RewriteReply:  # noqa: ARG002
         """Remove deleted data from the database's files now, from unused space too. It may take minutes.
 
-        A new backup then replaces all automatic ones. With PostgreSQL it rewrites whole tables; saves and
-        searches wait meanwhile.
+        A new backup then replaces all automatic ones. Saves wait meanwhile: about five seconds for 100,000
+        entries; with PostgreSQL, searches too.
         """
         remains = await self.storage.upkeep.rewrite()
         made = await self.backups.replace_older()

@@ -100,6 +100,16 @@ def leave_deleted_text() -> None:
     replace(SqliteUpkeep, "wait_for_work", wait_for_work)
 
 
+def rewrite_nothing() -> None:
+    """Never rewrite the database file."""
+    from agentctx.storage.sqlite.upkeep.rewrite import Rewriter
+
+    async def rewrite(_: Rewriter, *, insists: bool) -> bool:
+        return True
+
+    replace(Rewriter, "rewrite", rewrite)
+
+
 def hang_the_provider() -> None:
     """Never return batches from the provider; questions are answered."""
     from agentctx.embedding.providers.canary import CANARY
@@ -359,6 +369,7 @@ CARELESS: dict[str, Callable[[], None]] = {
     "fail in company": fail_in_company,
     "keep every request": keep_every_request,
     "leave deleted text": leave_deleted_text,
+    "rewrite nothing": rewrite_nothing,
     "ask with the first model": ask_with_the_first_model,
     "back up the past": back_up_the_past,
     "empty the index first": empty_the_index_first,
