@@ -126,7 +126,7 @@ def copy_without_gaps(source: Connection, target: Path, pace: CopyPace) -> None:
         StorageClosed: `pace` was stopped.
     """
     create_private(target)
-    source.set_progress_handler(lambda: pace.is_stopped, _STEPS_PER_LOOK)
+    source.set_progress_handler(lambda: _rests_until_stopped(pace), _STEPS_PER_LOOK)
     try:
         source.execute("VACUUM INTO ?", (str(target),))
     except Error as error:
@@ -167,6 +167,13 @@ def copy_file(source: Path, target: Path, *, digest: str) -> VerifiedCopy:
         if file_digest(partial) != digest:
             raise _different(partial)
         return _put_in_place(partial, target, digest)
+
+
+def _rests_until_stopped(pace: CopyPace) -> bool:
+    """Rest if necessary; return whether SQLite should stop."""
+    with contextlib.suppress(StorageClosed):
+        pace.step()
+    return pace.is_stopped
 
 
 def discard_copy(target: Path) -> None:

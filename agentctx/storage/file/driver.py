@@ -51,8 +51,6 @@ _READER_PRAGMAS: Final = (
     # Rows have their own checksums, and the integrity check covers every cell.
     "cell_size_check=0",
 )
-_NEW_DATABASE_PRAGMA: Final = "auto_vacuum=INCREMENTAL"
-"""Only effective while the database is empty; in any other it would write at every opening."""
 _WRITER_PRAGMAS: Final = (
     # Writes must be visible to tools that trace system calls, like the power-cut tests.
     "mmap_size=0",
@@ -272,8 +270,6 @@ def _prepare(connection: Connection, *, readonly: bool) -> None:
     connection.enable_load_extension(True)
     sqlite_vec.load(connection)
     connection.enable_load_extension(False)
-    if not readonly and connection.execute("PRAGMA page_count").fetchone() == (0,):
-        connection.execute(f"PRAGMA {_NEW_DATABASE_PRAGMA}")
     for pragma in (*_COMMON_PRAGMAS, *(_READER_PRAGMAS if readonly else _WRITER_PRAGMAS)):
         connection.execute(f"PRAGMA {pragma}")
     if readonly:

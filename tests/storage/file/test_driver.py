@@ -98,7 +98,6 @@ class TestWriterConnection:
             ("cache_size", -20_000),
             ("journal_size_limit", 64 * 1024 * 1024),
             ("mmap_size", 0),
-            ("auto_vacuum", 2),
         ],
     )
     def test_every_pragma_is_set(self, tmp_path: Path, name: str, value: object) -> None:

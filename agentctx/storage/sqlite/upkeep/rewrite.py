@@ -8,20 +8,22 @@ fills a freed place again, so they are packed, too, when the table is half empty
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import threading
 import time
+from collections.abc import Coroutine
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import structlog
 
-from agentctx.errors import StorageFull
+from agentctx.errors import AgentctxError, StorageFailed, StorageFull
 from agentctx.storage.file.connection_thread import finish
 from agentctx.storage.file.copy import CopyPace, copy_without_gaps, discard_copy, partial_of
-from agentctx.storage.file.driver import Connection, open_connection
+from agentctx.storage.file.driver import Connection, Error, open_connection, translated
 from agentctx.storage.offline import MEBIBYTE
 from agentctx.storage.sqlite.connections import SqliteConnections
 from agentctx.storage.sqlite.search import word_index
@@ -30,13 +32,18 @@ from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 log = structlog.get_logger("agentctx.storage")
 
+T = TypeVar("T")
+
 EVERY_MS: Final = 12 * 3_600_000
 """The file is rewritten at most this often."""
 QUIET_S: Final = 300.0
 """It is rewritten when nothing was written for this long,"""
 LONGEST_DELAY_S: Final = 11 * 3_600.0
 """or when it has been due for this long: within a day after a forget."""
-RETRY_S: Final = 1_800.0
+LOOK_EVERY_S: Final = 600.0
+MAX_FREE: Final = 0.25
+MIN_FREE_PAGES: Final = 256
+"""One megabyte: less is not worth a rewrite."""
 VECTORS_PER_STEP: Final = 64
 """Packing this many takes 10 ms, during which saves wait."""
 PAGES_PER_STEP: Final = 2_000
@@ -66,12 +73,15 @@ class Rewriter:
             StorageFull, StorageFailed: see `rewrite`; it is tried again later.
         """
         now = time.monotonic()
-        if now < self._not_before or not await self._db.read(is_due, now=self._db.clock()):
+        if now < self._not_before:
+            return False
+        self._not_before = now + LOOK_EVERY_S
+        if not await self._db.read(is_due, now=self._db.clock()):
+            self._due_since = None
             return False
         self._due_since = now if self._due_since is None else self._due_since
         insists = now - self._due_since > LONGEST_DELAY_S
         if insists or await asyncio.to_thread(is_quiet, self._db.path):
-            self._not_before = now + RETRY_S
             await self.rewrite(insists=insists)
         return False
 
@@ -118,17 +128,24 @@ class Rewriter:
         copy = _Copy(self._db.path, CopyPace(stop))
         try:
             if not insists:
-                making = asyncio.ensure_future(asyncio.to_thread(copy.make))
-                try:
-                    await asyncio.wait([making])
-                except asyncio.CancelledError:
-                    stop.set()
-                    raise
-                finally:
-                    await finish(making)
-            return await self._db.writer.run_alone(partial(copy.put_back, insists=insists))
+                await _result(asyncio.to_thread(copy.make), stop)
+            put_back = partial(copy.put_back, insists=insists)
+            return await _result(self._db.writer.run_alone(put_back), stop)
         finally:
             await finish(asyncio.ensure_future(asyncio.to_thread(copy.discard)))
+
+
+async def _result(work: Coroutine[Any, Any, T], stop: threading.Event) -> T:
+    """Return the result of work in a thread; if the caller is cancelled, stop it and wait for its end."""
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([working])
+    except asyncio.CancelledError:
+        stop.set()
+        with contextlib.suppress(AgentctxError):  # the caller gets the cancellation
+            await finish(working)
+        raise
+    return working.result()
 
 
 class _Copy:
@@ -144,9 +161,12 @@ class _Copy:
     def make(self) -> None:
         """Copy the database as it is now."""
         discard_copy(self._path)
-        self._source = open_connection(self._path, readonly=True)
-        self._version = _data_version(self._source)
-        copy_without_gaps(self._source, self._file, self._pace)
+        try:
+            self._source = open_connection(self._path, readonly=True)
+            self._version = _data_version(self._source)
+            copy_without_gaps(self._source, self._file, self._pace)
+        except Error as error:
+            raise translated(error, "cannot rewrite the database") from error
 
     def put_back(self, target: Connection, *, insists: bool) -> bool:
         """Replace all pages in one transaction; return False if something was committed since `make`.
@@ -168,25 +188,39 @@ class _Copy:
 
 
 def is_due(conn: Connection, *, now: int) -> bool:
-    """Return whether a row was deleted since the last rewrite, which was long enough ago."""
+    """Return whether entries were deleted since the last rewrite, or much of the file is unused by now."""
     last = dict(conn.execute(_LAST))
-    is_recent = 0 <= now - last.get("rewritten", 0) < EVERY_MS
-    return not is_recent and _deleted(conn) != last.get("deleted", 0)
+    if 0 <= now - last.get("rewritten", 0) < EVERY_MS:
+        return False
+    return _deleted(conn) != last.get("deleted", 0) or _has_much_unused(conn)
+
+
+def _has_much_unused(conn: Connection) -> bool:
+    """Return whether a rewrite gives space back, as after a change of the model or of many texts."""
+    (pages,) = conn.execute("PRAGMA page_count").fetchone()
+    (free,) = conn.execute("PRAGMA freelist_count").fetchone()
+    if free >= MIN_FREE_PAGES and free > pages * MAX_FREE:
+        return True
+    return any(index.is_sparse(conn) for index in spaces.prepared(conn))
 
 
 def is_quiet(database: Path) -> bool:
     """Return whether nothing was written to the WAL for a while. Blocks."""
     try:
         written = database.with_name(f"{database.name}-wal").stat().st_mtime
-    except FileNotFoundError:
+    except OSError:
         return True
     return abs(time.time() - written) > QUIET_S
 
 
 def require_space(database: Path) -> None:
     """Raise `StorageFull` unless there is room for a copy, and for as much in the WAL. Blocks."""
-    needed = 2 * database.stat().st_size + _SPARE_BYTES
-    if shutil.disk_usage(database.parent).free < needed:
+    try:
+        needed = 2 * database.stat().st_size + _SPARE_BYTES
+        free = shutil.disk_usage(database.parent).free
+    except OSError as error:
+        raise StorageFailed(f"Cannot rewrite the database: {error.strerror}.") from error
+    if free < needed:
         raise StorageFull(
             "Remains of forgotten texts stay in the database file, because rewriting it takes "
             f"{needed // MEBIBYTE} MiB of free disk space.",

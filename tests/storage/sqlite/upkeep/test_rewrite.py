@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from agentctx.errors import DeadlineExceeded, StorageFull
+from agentctx.errors import DeadlineExceeded, StorageFailed, StorageFull
 from agentctx.storage.file.copy import partial_of
-from agentctx.storage.file.driver import open_connection
+from agentctx.storage.file.driver import Connection, OperationalError, open_connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep import bookkeeping, rewrite, tidying
-from agentctx.storage.sqlite.upkeep.rewrite import EVERY_MS, LONGEST_DELAY_S, QUIET_S, RETRY_S, is_due
+from agentctx.storage.sqlite.upkeep.rewrite import EVERY_MS, LONGEST_DELAY_S, LOOK_EVERY_S, QUIET_S, is_due
 from agentctx_testing.conformance.storage.repair import embed_pending, prepared_space
 from agentctx_testing.drafts import draft, keyless
 from tests.storage.sqlite.upkeep.test_tidying import bytes_on_disk
@@ -188,6 +188,45 @@ class TestRewrite:
         assert await storage.upkeep.rewriter.rewrite(insists=False)
         assert (await storage.stats()).entries == {"knowledge": 1}
 
+    @pytest.mark.parametrize("insists", [False, True])
+    async def test_one_cancelled_while_pages_are_replaced_changes_nothing(
+        self, tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch, insists: bool
+    ) -> None:
+        put_back, loop, begun = rewrite._Copy.put_back, asyncio.get_running_loop(), asyncio.Event()
+
+        def begin(copy: rewrite._Copy, target: Connection, *, insists: bool) -> bool:
+            loop.call_soon_threadsafe(begun.set)
+            assert copy._pace._stop.wait(10)
+            return put_back(copy, target, insists=insists)
+
+        monkeypatch.setattr(rewrite, "PAGES_PER_STEP", 1)
+        await storage.entries.save(keyless("stays"), embed=False)
+        with monkeypatch.context() as patched:
+            patched.setattr(rewrite._Copy, "put_back", begin)
+            rewriting = asyncio.create_task(storage.upkeep.rewriter.rewrite(insists=insists))
+            await begun.wait()
+            rewriting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await rewriting
+        assert not await asyncio.to_thread(partial_of(tmp_path / DATABASE).exists)
+        assert await _remembered(storage) == []
+        await storage.entries.save(keyless("saved later"), embed=False)
+        assert await storage.upkeep.rewriter.rewrite(insists=insists)
+        assert (await storage.stats()).entries == {"knowledge": 2}
+        assert await storage.upkeep.check_integrity() == []
+
+    async def test_a_file_that_cannot_be_read_is_reported(
+        self, tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise OperationalError("disk I/O error")
+
+        monkeypatch.setattr(rewrite, "copy_without_gaps", fail)
+        with pytest.raises(StorageFailed, match="cannot rewrite the database"):
+            await storage.upkeep.rewriter.rewrite(insists=False)
+        with pytest.raises(StorageFailed, match="Cannot rewrite the database: No such file"):
+            rewrite.require_space(tmp_path / "missing.db")
+
     async def test_a_copy_left_by_a_kill_is_removed_at_the_start(self, tmp_path: Path) -> None:
         left = partial_of(tmp_path / DATABASE)
         await asyncio.to_thread(left.write_bytes, b"a forgotten text")
@@ -223,22 +262,37 @@ class TestWhenItIsDue:
         await quiet.entries.save(keyless("stays"), embed=False)
         assert not await self._rewrites(quiet)
         await self._forget(quiet)
+        hours[0] += 1
         assert await self._rewrites(quiet)
         await self._forget(quiet)
         hours[0] += 1
         assert not await self._rewrites(quiet)
         now = quiet.db.clock() + EVERY_MS
+        hours[0] += 1
         monkeypatch.setattr(quiet.db, "clock", lambda: now)
         assert await self._rewrites(quiet)
         now += EVERY_MS
         hours[0] += 1
         assert not await self._rewrites(quiet), "nothing was forgotten since"
 
-    async def test_after_an_expiry(self, quiet: SqliteStorage) -> None:
+    async def test_after_an_expiry(self, quiet: SqliteStorage, hours: list[float]) -> None:
         await quiet.entries.save(keyless("expires", expires=1), embed=False)
         assert not await self._rewrites(quiet)
         await quiet.entries.sweep()
+        hours[0] += 1
         assert await self._rewrites(quiet)
+
+    async def test_when_a_quarter_of_the_file_is_unused(self, quiet: SqliteStorage, tmp_path: Path) -> None:
+        writer = quiet.db.writer
+        await writer.run(lambda conn: conn.execute("CREATE TABLE bulk (x)"))
+        await writer.run(lambda conn: conn.execute("INSERT INTO bulk VALUES (zeroblob(8000000))"))
+        await writer.run(lambda conn: conn.execute("DROP TABLE bulk"))
+        assert await quiet.upkeep.tidy()
+        full = (await quiet.stats()).bytes
+        assert await self._rewrites(quiet)
+        assert await quiet.upkeep.tidy()
+        assert (await quiet.stats()).bytes < full / 2
+        assert not await quiet.db.read(is_due, now=quiet.db.clock() + 2 * EVERY_MS)
 
     async def test_waits_for_quiet_but_not_for_a_day(
         self, quiet: SqliteStorage, hours: list[float], monkeypatch: pytest.MonkeyPatch
@@ -248,7 +302,7 @@ class TestWhenItIsDue:
         assert not await self._rewrites(quiet)
         hours[0] += LONGEST_DELAY_S / 3_600
         assert not await self._rewrites(quiet)
-        hours[0] += 0.1
+        hours[0] += LOOK_EVERY_S / 3_600
         assert await self._rewrites(quiet)
 
     async def test_a_failed_one_is_tried_again_after_a_while(
@@ -260,7 +314,7 @@ class TestWhenItIsDue:
             with pytest.raises(StorageFull):
                 await quiet.upkeep.rewriter.step()
         assert not await self._rewrites(quiet)
-        hours[0] += RETRY_S / 3_600
+        hours[0] += LOOK_EVERY_S / 3_600
         assert await self._rewrites(quiet)
 
     async def test_a_clock_set_back_does_not_prevent_it(self, quiet: SqliteStorage) -> None:

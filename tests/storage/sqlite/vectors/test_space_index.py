@@ -13,6 +13,7 @@ from agentctx.storage.file import vec0
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.vec0 import BLOCK_SIZE
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.upkeep.rewrite import EVERY_MS, is_due
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.vectors import Vectors
 from agentctx_testing.conformance.vector_stores import random_vectors
@@ -87,8 +88,10 @@ async def test_a_rewrite_packs_vectors_when_half_of_them_are_gone(storage: Sqlit
     kept = await stored.contents()
     assert len(kept) == COUNT // 2
     assert await stored.blocks() == COUNT // BLOCK_SIZE, "vec0 itself gives no space back"
+    assert await storage.db.read(is_due, now=storage.db.clock() + EVERY_MS)
     await storage.upkeep.rewrite()
     assert await stored.blocks() <= COUNT // 2 // BLOCK_SIZE + 1
+    assert not await storage.db.read(is_due, now=storage.db.clock() + EVERY_MS)
     assert await file_size(storage) < 0.9 * full
     assert await stored.contents() == kept
     assert await storage.upkeep.check_vectors() == []
