@@ -243,9 +243,13 @@ def judge_wal(octets: int) -> Finding:
 
 @check(Inner, "database.forgotten")
 async def check_forgotten(inner: Inner) -> Finding:
-    if problem := inner.storage.upkeep.rewrite_problem:
-        return warned(problem, hint="Free disk space, and run `agentctx forget --rewrite`.")
-    return passed("what is forgotten leaves the file within a day")
+    return judge_forgotten(inner.storage.upkeep.rewrite_problem)
+
+
+def judge_forgotten(problem: str | None) -> Finding:
+    if problem is None:
+        return passed("what is forgotten leaves the file within a day")
+    return warned(problem, hint="Free disk space, and run `agentctx forget --rewrite`.")
 
 
 @check(Inner, "database.durability")
