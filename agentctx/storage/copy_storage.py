@@ -27,6 +27,7 @@ from agentctx.storage.copying import (
 )
 from agentctx.storage.quarantine import RemoveChunks
 from agentctx.storage.records import Space
+from agentctx.storage.spaces import SelectSpaces, adopt, space_of
 from agentctx.storage.steps import Execute, ExecuteMany, Follower, Reader, Rows, Statement, Steps
 
 _SECRET: Final = "secret"  # noqa: S105 - the name of a row
@@ -63,19 +64,6 @@ class CopiedVector(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class FindDaemon(Statement[str | None]):
     """Asks for the id of a daemon that has the database open; always None for a file, which has a lock."""
-
-
-@dataclass(frozen=True, slots=True)
-class AllSpaces(Statement[Sequence[Space]]):
-    """Asks for all spaces."""
-
-
-@dataclass(frozen=True, slots=True)
-class AdoptSpaces(Statement[Mapping[int, int]]):
-    """Creates the spaces that are not retired, and retires all others; answered like `put_spaces`."""
-
-    spaces: Sequence[Space]
-    now: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +123,7 @@ class CopySource:
         return None if found is None else CopyMark.decode(found)
 
     async def spaces(self) -> Sequence[Space]:
-        return await self._reader.look(lambda: iter(AllSpaces()))
+        return [space_of(row) for row in await self._reader.look(lambda: iter(SelectSpaces()))]
 
     async def page(self, after: int, limit: int) -> CopyPage:
         """Return up to `limit` versions; `after` is 0 at first, then the `next` of the previous page."""
@@ -184,8 +172,7 @@ class CopyStorage(CopySource):
         Raises:
             Conflict: a space of the same model has another dimension.
         """
-        now = self._db.clock()
-        return await self._db.change(lambda: iter(AdoptSpaces(spaces, now)))
+        return await self._db.change(partial(adopt, spaces, now=self._db.clock()))
 
     async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
         """Write rows, each replacing the one with its key, in one transaction."""

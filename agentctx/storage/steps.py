@@ -95,6 +95,9 @@ class Reader(Protocol):
 class Follower(Reader, Protocol):
     """The connections of an engine."""
 
+    async def ask(self, statement: Statement[T]) -> T:
+        """Answer one statement that changes nothing, without a transaction. Raises the errors of a read."""
+
     clock: Clock
     daemon: str
     """The id of this daemon, which owns leases."""

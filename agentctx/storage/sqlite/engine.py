@@ -24,6 +24,7 @@ from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.offline import size_of
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
+from agentctx.storage.spaces import SpaceStorage
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
 from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
@@ -39,7 +40,6 @@ from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
 from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
 from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.sqlite.vectors.space_storage import SqliteSpaces
 from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB
 from agentctx.storage.trust_storage import TrustStorage
 from agentctx.storage.versions import MAX_VERSIONS
@@ -99,7 +99,7 @@ class SqliteStorage(Storage):
         )
         self.search = SqliteSearch(connections)
         self.jobs = SqliteJobs(connections)
-        self.spaces = SqliteSpaces(connections)
+        self.spaces = SpaceStorage(follower)
         self.trust = TrustStorage(follower)
         self.upkeep = SqliteUpkeep(connections)
         self.injections = InjectionStorage(follower)

@@ -16,7 +16,8 @@ from agentctx.storage.sqlite.entries import writes
 from agentctx.storage.sqlite.entries.copying import COPY_STATEMENTS
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.trust.statements import TRUST_STATEMENTS
-from agentctx.storage.steps import Steps
+from agentctx.storage.sqlite.vectors.spaces import SPACE_STATEMENTS
+from agentctx.storage.steps import Statement, Steps
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ EXECUTE: Final[sql.Functions] = {
     saving.Remember: writes.remember,
     forgetting.ForgetRequests: writes.forget_requests,
     forgetting.Erase: writes.erase,
+    **SPACE_STATEMENTS,
 }
 """The function that executes each statement."""
 
@@ -55,14 +57,19 @@ class SqliteFollower:
         self.notes = connections.tidying
 
     async def change(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None] | None = None) -> T:
-        result = await self.db.writer.run(lambda conn: follow(conn, steps()))
-        if committed is not None:
-            committed(result)
+        if committed is None:
+            return await self.db.writer.run(lambda conn: follow(conn, steps()))
+        with self.notes.note_if_cancelled():
+            result = await self.db.writer.run(lambda conn: follow(conn, steps()))
+        committed(result)
         return result
 
     async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
         timeout_s = CHECK_TIMEOUT_S if is_long else READ_TIMEOUT_S
         return await self.db.readers.run(lambda conn: follow(conn, steps()), timeout_s=timeout_s)
+
+    async def ask(self, statement: Statement[T]) -> T:
+        return await self.look(lambda: iter(statement))
 
 
 class SqliteFileReader:

@@ -87,7 +87,7 @@ class PostgresqlStorage(Storage):
             connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
         )
         self.jobs = PostgresqlJobs(connections)
-        self.spaces = PostgresqlSpaces(connections)
+        self.spaces = PostgresqlSpaces(follower, connections)
         self.usage = PostgresqlUsage(connections)
         self.search = PostgresqlSearch(connections)
         self.trust = TrustStorage(follower)

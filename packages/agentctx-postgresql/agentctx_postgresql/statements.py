@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from agentctx.storage import forgetting, saving
-from agentctx.storage.steps import Steps
+from agentctx.storage.steps import Statement, Steps
 from agentctx_postgresql import sql
 from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.connections import CHECK_TIMEOUT_S, READ_TIMEOUT_S, PostgresqlConnections
@@ -15,6 +15,7 @@ from agentctx_postgresql.entries import writes
 from agentctx_postgresql.entries.copying import COPY_STATEMENTS
 from agentctx_postgresql.trust import provenance
 from agentctx_postgresql.trust.statements import TRUST_STATEMENTS
+from agentctx_postgresql.vectors.spaces import SPACE_STATEMENTS
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ EXECUTE: Final[sql.Functions] = {
     saving.Remember: writes.remember,
     forgetting.ForgetRequests: writes.forget_requests,
     forgetting.Erase: writes.erase,
+    **SPACE_STATEMENTS,
 }
 """The function that executes each statement."""
 
@@ -58,3 +60,6 @@ class PostgresqlFollower:
     async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
         timeout_s = CHECK_TIMEOUT_S if is_long else READ_TIMEOUT_S
         return await self.db.read(lambda conn: follow(conn, steps()), timeout_s)
+
+    async def ask(self, statement: Statement[T]) -> T:
+        return await self.db.query(lambda conn: EXECUTE[type(statement)](conn, statement))

@@ -8,8 +8,6 @@ from typing import Final
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.copy_storage import (
-    AdoptSpaces,
-    AllSpaces,
     FindDaemon,
     ReadVectors,
     ReadVersions,
@@ -114,8 +112,6 @@ def _write_rows(conn: Connection, wanted: WriteRows) -> None:
 
 COPY_STATEMENTS: Final[sql.Functions] = {
     FindDaemon: lambda _conn, _statement: None,
-    AllSpaces: lambda conn, _: spaces.all_spaces(conn),
-    AdoptSpaces: lambda conn, each: spaces.adopt(conn, each.spaces, now=each.now),
     ReadVersions: lambda conn, each: list(_read_versions(conn, each)),
     ReadVectors: _read_vectors,
     WriteVersions: _write_versions,

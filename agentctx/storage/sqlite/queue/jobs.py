@@ -10,9 +10,9 @@ from typing import Any, Final
 from agentctx.storage.chunk_texts import Piece, text_hash
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.vec0 import VectorRow
-from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
+from agentctx.storage.records import BuriedRow, Job, QueueDepth
 from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
-from agentctx.storage.sqlite.entries.rows import CUE_BYTES, texts_of_version
+from agentctx.storage.sqlite.entries.rows import texts_of_version
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.vectors import Vectors
 
@@ -139,34 +139,6 @@ def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
         (limit,),
     )
     return [BuriedRow(*row) for row in rows]
-
-
-def pending(conn: Connection, space_id: int) -> int:
-    """Return the number of pending jobs of a space."""
-    return int(
-        conn.execute(
-            "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space_id,)
-        ).fetchone()[0]
-    )
-
-
-def total_pending(conn: Connection, space_id: int) -> PendingTotal:
-    """Return the pending and buried jobs of a space, and the size of pending texts, ignoring overlaps."""
-    pending, buried = conn.execute(
-        """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried')
-           FROM jobs WHERE space = ?""",
-        (space_id,),
-    ).fetchone()
-    (size,) = conn.execute(
-        f"""SELECT COALESCE(SUM(octet_length(entries.content) + {CUE_BYTES}
-                               + owing.chunks * octet_length(entries.header)), 0)
-           FROM (SELECT chunks.entry AS entry, COUNT(*) AS chunks FROM jobs
-                 JOIN chunks ON chunks.id = jobs.chunk
-                 WHERE jobs.space = ? AND jobs.state = 'pending' GROUP BY chunks.entry) owing
-           JOIN entries ON entries.seq = owing.entry""",  # noqa: S608 - constant
-        (space_id,),
-    ).fetchone()
-    return PendingTotal(pending, buried, size)
 
 
 def _of(space: int | None) -> str:

@@ -11,8 +11,6 @@ import numpy as np
 
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.copy_storage import (
-    AdoptSpaces,
-    AllSpaces,
     FindDaemon,
     ReadVectors,
     ReadVersions,
@@ -29,7 +27,6 @@ from agentctx_postgresql import locks, pgvector, presence, sql
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks, new_versions
 from agentctx_postgresql.entries.new_versions import NewVersion
-from agentctx_postgresql.vectors import spaces
 
 _COLUMNS: Final = ", ".join((*DRAFT_COLUMNS, "content", "content_hash", "attributes", "created", "updated"))
 _VERSIONS: Final = f"""SELECT seq, id, version, live, {_COLUMNS} FROM entries
@@ -165,8 +162,6 @@ async def _write_rows(conn: Connection, wanted: WriteRows) -> None:
 
 COPY_STATEMENTS: Final[sql.Functions] = {
     FindDaemon: lambda conn, _: presence.other_daemon(conn, ""),
-    AllSpaces: lambda conn, _: spaces.all_spaces(conn),
-    AdoptSpaces: lambda conn, each: spaces.adopt(conn, each.spaces, now=each.now),
     ReadVersions: _read_versions,
     ReadVectors: _read_vectors,
     WriteVersions: _write_versions,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues, text_hash
-from agentctx.storage.records import BuriedRow, Job, PendingTotal, QueueDepth
+from agentctx.storage.records import BuriedRow, Job, QueueDepth
 from agentctx.storage.vectors import Vectors
 from agentctx_postgresql import locks, pgvector
 from agentctx_postgresql.connections import PostgresqlPart, queries, writes
@@ -177,28 +177,6 @@ async def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
         limit,
     )
     return [BuriedRow(*row) for row in rows]
-
-
-async def pending(conn: Connection, space_id: int) -> int:
-    """Count the pending jobs of a space."""
-    return int(
-        await conn.fetchval("SELECT count(*) FROM jobs WHERE space = $1 AND state = 'pending'", space_id)
-    )
-
-
-async def total_pending(conn: Connection, space_id: int) -> PendingTotal:
-    """Return the number of jobs of a space, and the size of the pending texts without overlaps of chunks."""
-    row = await conn.fetchrow(
-        """WITH owing AS (
-             SELECT chunks.entry, count(*) AS chunks FROM jobs JOIN chunks ON chunks.id = jobs.chunk
-             WHERE jobs.space = $1 AND jobs.state = 'pending' GROUP BY chunks.entry)
-           SELECT (SELECT count(*) FROM jobs WHERE space = $1 AND state = 'pending'),
-                  (SELECT count(*) FROM jobs WHERE space = $1 AND state = 'buried'),
-                  (SELECT coalesce(sum(e.size + owing.chunks * octet_length(e.header)), 0)::bigint
-                   FROM owing JOIN entries e ON e.seq = owing.entry)""",
-        space_id,
-    )
-    return PendingTotal(*row)
 
 
 def _columns(jobs: Sequence[Job]) -> tuple[list[int], list[bytes], list[int]]:

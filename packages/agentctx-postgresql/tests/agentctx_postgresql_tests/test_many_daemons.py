@@ -12,9 +12,11 @@ import pytest
 from agentctx.errors import ConfigInvalid, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.entries import ExportSelection
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Job, SaveOutcome, Space
+from agentctx.storage.spaces import open_spaces
 from agentctx.times import Clock, wall_clock
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.engine import PostgresqlStorage
+from agentctx_postgresql.statements import follow
 from agentctx_postgresql.vectors import spaces
 from agentctx_testing.drafts import FINGERPRINT, assert_sound, draft, keyless, vector, vectors
 
@@ -154,7 +156,7 @@ async def test_a_save_that_waits_for_a_space_to_open_gets_a_job_in_it(daemons: D
     blocked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
     async def save_meanwhile(conn: Connection) -> asyncio.Task[SaveOutcome]:
-        await spaces.open_spaces(conn, [FINGERPRINT], daemon="one", now=1)
+        await follow(conn, open_spaces([FINGERPRINT], daemon="one", now=1))
         saving = asyncio.create_task(other.entries.save(keyless("text"), embed=True))
         while not await count(one, blocked):  # noqa: ASYNC110 - the server announces no waiting
             await asyncio.sleep(0)
