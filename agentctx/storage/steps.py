@@ -105,5 +105,17 @@ class Follower(Reader, Protocol):
     @property
     def notes(self) -> ErasureNotes: ...
 
-    async def change(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None] | None = None) -> T:
-        """Follow the steps in one transaction, then call `committed`. Raises the errors of a write."""
+    async def change(
+        self,
+        steps: Callable[[], Steps[T]],
+        committed: Callable[[T], None] | None = None,
+        *,
+        shares_spaces: bool = False,
+    ) -> T:
+        """Follow the steps in one transaction, then call `committed`. Raises the errors of a write.
+
+        With `shares_spaces`, no space is enabled or disabled meanwhile.
+        """
+
+    def server_ms(self, local_ms: int) -> int:
+        """Convert a time of this daemon's clock to the clock of the database."""

@@ -21,6 +21,7 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.writer import Writer
 from agentctx.storage.injections import InjectionStorage
+from agentctx.storage.job_table import JobTable
 from agentctx.storage.offline import size_of
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
@@ -31,7 +32,6 @@ from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.entries.entry_storage import SqliteEntries
 from agentctx.storage.sqlite.entries.rows import CUE_BYTES
-from agentctx.storage.sqlite.queue.jobs import SqliteJobs
 from agentctx.storage.sqlite.search import fts
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
 from agentctx.storage.sqlite.statements import SqliteFollower
@@ -98,7 +98,7 @@ class SqliteStorage(Storage):
             connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
         )
         self.search = SqliteSearch(connections)
-        self.jobs = SqliteJobs(connections)
+        self.jobs = JobTable(follower)
         self.spaces = SpaceStorage(follower)
         self.trust = TrustStorage(follower)
         self.upkeep = SqliteUpkeep(connections)

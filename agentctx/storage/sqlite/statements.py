@@ -14,6 +14,7 @@ from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
 from agentctx.storage.sqlite.entries import writes
 from agentctx.storage.sqlite.entries.copying import COPY_STATEMENTS
+from agentctx.storage.sqlite.queue.jobs import JOB_STATEMENTS
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.trust.statements import TRUST_STATEMENTS
 from agentctx.storage.sqlite.vectors.spaces import SPACE_STATEMENTS
@@ -38,6 +39,7 @@ EXECUTE: Final[sql.Functions] = {
     forgetting.ForgetRequests: writes.forget_requests,
     forgetting.Erase: writes.erase,
     **SPACE_STATEMENTS,
+    **JOB_STATEMENTS,
 }
 """The function that executes each statement."""
 
@@ -56,13 +58,22 @@ class SqliteFollower:
         self.daemon = ""
         self.notes = connections.tidying
 
-    async def change(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None] | None = None) -> T:
+    async def change(
+        self,
+        steps: Callable[[], Steps[T]],
+        committed: Callable[[T], None] | None = None,
+        *,
+        shares_spaces: bool = False,  # noqa: ARG002 - there is one writer
+    ) -> T:
         if committed is None:
             return await self.db.writer.run(lambda conn: follow(conn, steps()))
         with self.notes.note_if_cancelled():
             result = await self.db.writer.run(lambda conn: follow(conn, steps()))
         committed(result)
         return result
+
+    def server_ms(self, local_ms: int) -> int:
+        return local_ms
 
     async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
         timeout_s = CHECK_TIMEOUT_S if is_long else READ_TIMEOUT_S

@@ -13,6 +13,7 @@ from agentctx.errors import StorageFailed
 from agentctx.storage.base import Chore, ServerSchema, Storage
 from agentctx.storage.copy_storage import CopyStorage
 from agentctx.storage.injections import InjectionStorage
+from agentctx.storage.job_table import JobTable
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.trust_storage import TrustStorage
@@ -25,7 +26,6 @@ from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPar
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.entries.entry_storage import PostgresqlEntries
 from agentctx_postgresql.presence import Presence
-from agentctx_postgresql.queue.jobs import PostgresqlJobs
 from agentctx_postgresql.search.search import PostgresqlSearch
 from agentctx_postgresql.statements import PostgresqlFollower
 from agentctx_postgresql.upkeep.proofs import PostgresqlProofs
@@ -86,7 +86,7 @@ class PostgresqlStorage(Storage):
         self.entries = PostgresqlEntries(
             connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
         )
-        self.jobs = PostgresqlJobs(connections)
+        self.jobs = JobTable(follower)
         self.spaces = PostgresqlSpaces(follower, connections)
         self.usage = PostgresqlUsage(connections)
         self.search = PostgresqlSearch(connections)

@@ -7,12 +7,13 @@ from typing import Final, TypeVar
 
 from agentctx.storage import forgetting, saving
 from agentctx.storage.steps import Statement, Steps
-from agentctx_postgresql import sql
+from agentctx_postgresql import locks, sql
 from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.connections import CHECK_TIMEOUT_S, READ_TIMEOUT_S, PostgresqlConnections
-from agentctx_postgresql.driver import Connection
+from agentctx_postgresql.driver import BEGIN, Connection
 from agentctx_postgresql.entries import writes
 from agentctx_postgresql.entries.copying import COPY_STATEMENTS
+from agentctx_postgresql.queue.jobs import JOB_STATEMENTS
 from agentctx_postgresql.trust import provenance
 from agentctx_postgresql.trust.statements import TRUST_STATEMENTS
 from agentctx_postgresql.vectors.spaces import SPACE_STATEMENTS
@@ -36,6 +37,7 @@ EXECUTE: Final[sql.Functions] = {
     forgetting.ForgetRequests: writes.forget_requests,
     forgetting.Erase: writes.erase,
     **SPACE_STATEMENTS,
+    **JOB_STATEMENTS,
 }
 """The function that executes each statement."""
 
@@ -53,9 +55,17 @@ class PostgresqlFollower:
         self.clock = connections.clock
         self.daemon = connections.daemon
         self.notes = connections.erasures
+        self.server_ms = connections.server_ms
 
-    async def change(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None] | None = None) -> T:
-        return await self.db.write(lambda conn: follow(conn, steps()), committed)
+    async def change(
+        self,
+        steps: Callable[[], Steps[T]],
+        committed: Callable[[T], None] | None = None,
+        *,
+        shares_spaces: bool = False,
+    ) -> T:
+        begin = locks.BEGIN_SHARING_SPACES if shares_spaces else BEGIN
+        return await self.db.write(lambda conn: follow(conn, steps()), committed, begin=begin)
 
     async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
         timeout_s = CHECK_TIMEOUT_S if is_long else READ_TIMEOUT_S
