@@ -21,7 +21,6 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.writer import Writer
 from agentctx.storage.injections import InjectionStorage
-from agentctx.storage.job_table import JobTable
 from agentctx.storage.offline import size_of
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
@@ -41,6 +40,7 @@ from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
 from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB
+from agentctx.storage.stored_jobs import StoredJobs
 from agentctx.storage.trust_storage import TrustStorage
 from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
@@ -98,7 +98,7 @@ class SqliteStorage(Storage):
             connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
         )
         self.search = SqliteSearch(connections)
-        self.jobs = JobTable(follower)
+        self.jobs = StoredJobs(follower)
         self.spaces = SpaceStorage(follower)
         self.trust = TrustStorage(follower)
         self.upkeep = SqliteUpkeep(connections)

@@ -76,7 +76,7 @@ class FindNextDue(Statement[int | None]):
     space: int | None
 
 
-class JobTable(OutboxStorage):
+class StoredJobs(OutboxStorage):
     """`OutboxStorage` on either engine. The caller's times are by its own clock."""
 
     def __init__(self, connections: Follower) -> None:
