@@ -25,7 +25,6 @@ from agentctx.service.stores.base import EntryStore, SaveContext
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.search import Filter
-from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
 from tests.durability.provider_vectors import Judge, look
@@ -91,7 +90,7 @@ class WatchedStorage:
         return self._watched(getattr(self._storage, name))
 
     def _watched(self, found: Any) -> Any:
-        if isinstance(found, SqlitePart):
+        if hasattr(found, "db"):
             return WatchedPart(found, self._watched)
         return self._counted(found) if asyncio.iscoroutinefunction(found) else found
 
@@ -110,7 +109,7 @@ class WatchedStorage:
 class WatchedPart:
     """A part of a watched storage."""
 
-    def __init__(self, part: SqlitePart, watched: Callable[[Any], Any]) -> None:
+    def __init__(self, part: Any, watched: Callable[[Any], Any]) -> None:
         self._part = part
         self._watched = watched
 
