@@ -155,6 +155,15 @@ def test_blocks_that_are_given_again_are_present(dialect: Dialect, samples: Samp
     assert ONE not in texts_present(asked_by(dialect, samples.asked()), "tail", given)
 
 
+def test_a_picture_after_a_question_asks_nothing() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    answer = {"role": "assistant", "content": "It is."}
+    turns = [{"role": "user", "content": "Is it?"}, answer, {"role": "user", "content": [picture]}]
+    asked = asked_by(DIALECTS["openai_chat"], {"messages": turns})
+    assert (asked.question, asked.texts) == (None, ())
+    assert asked.turn == asked_by(DIALECTS["openai_chat"], {"messages": turns[:1]}).turn
+
+
 @given(st.text(max_size=30), st.integers(10, 20))
 def test_a_long_question_keeps_its_beginning_and_end(text: str, most: int) -> None:
     short = shortened(text, most)
