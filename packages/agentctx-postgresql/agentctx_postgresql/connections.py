@@ -58,7 +58,7 @@ class PostgresqlConnections:
     ) -> None:
         self.server = server
         self.daemon = daemon
-        """This daemon's id, which survives restarts: it owns leases and audit chains."""
+        """This daemon's id, which survives restarts: it owns leases."""
         self.compared_clock = ServerClock()
         self.clock: Clock = server_clock or self.compared_clock
         """The server's clock, by which entries expire and leases end."""

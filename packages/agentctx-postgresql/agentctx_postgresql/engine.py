@@ -21,7 +21,7 @@ from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.times import Clock, wall_clock
 from agentctx.wire.wording import counted
 from agentctx_postgresql import installation, migrate
-from agentctx_postgresql.audit.chains import PostgresqlAudit
+from agentctx_postgresql.audit.audit_events import PostgresqlAudit
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, reads
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.entries.entry_storage import PostgresqlEntries

@@ -10,13 +10,22 @@ from typing import Any, Final
 
 from agentctx.errors import StorageFailed
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import AuditedChange, AuditQuery, AuditRow, ChainVerdict, ChainWalk, Event, Head
+from agentctx.storage.audit import (
+    AuditedChange,
+    AuditQuery,
+    AuditRow,
+    AuditStorage,
+    ChainVerdict,
+    ChainWalk,
+    Event,
+    Head,
+)
 from agentctx.storage.backups import Backup
 from agentctx.storage.file.driver import Connection, Error, open_connection, translated
 from agentctx.storage.file.migrate import usable_schema
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
-from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
+from agentctx.storage.sqlite.connections import SqlitePart, reads
 
 MIN_PRUNED: Final = 1_000
 """With fewer excess rows than this, pruning waits until the oldest is a day overdue."""
@@ -127,19 +136,11 @@ def _readable(stored: Sequence[Any]) -> AuditRow:
     return row if 0 <= row.at <= LAST_TIME else row._replace(at=0)
 
 
-class SqliteAudit(SqlitePart):
-    """`AuditStorage` on the SQLite file."""
+class SqliteAudit(SqlitePart, AuditStorage):
+    """The audit trail in the SQLite file."""
 
     page = reads(page)
     verify = reads(verify, timeout_s=VERIFY_TIMEOUT_S)
-
-    def __init__(self, connections: SqliteConnections) -> None:
-        super().__init__(connections)
-        self.saves = True
-
-    def audited(self, kind: str, principal: int | None) -> AuditedChange | None:
-        """Return the audit event to record for a change of an entry; None if saves are not recorded."""
-        return AuditedChange(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:
         await self.db.write(_add, events=events, now=self.db.clock())

@@ -145,6 +145,17 @@ async def test_pruning_keeps_the_chains_and_the_record_of_forgotten_entries(
     assert not await is_sound(storage)
 
 
+async def test_each_chain_records_its_own_prunings(
+    storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_events, "MIN_PRUNED", 2)
+    await write_two_chains(storage)
+    while await storage.audit.prune(before=0, keep=2):
+        assert await is_sound(storage)
+    prunings = "SELECT count(DISTINCT chain) FROM audit WHERE kind = 'prune'"
+    assert await storage.db.read(lambda conn: conn.fetchval(prunings)) == 2
+
+
 async def test_expired_rows_are_pruned_within_a_day(storage: PostgresqlStorage, clock: ManualClock) -> None:
     await storage.audit.add(read_events(3))
     clock.now += 10 * DAY
