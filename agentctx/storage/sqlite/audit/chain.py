@@ -10,16 +10,7 @@ from typing import Any, Final
 
 from agentctx.errors import StorageFailed
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import (
-    AuditedChange,
-    AuditQuery,
-    AuditRow,
-    AuditStorage,
-    ChainVerdict,
-    ChainWalk,
-    Event,
-    Head,
-)
+from agentctx.storage.audit import AuditedChange, AuditQuery, AuditRow, ChainVerdict, Event, Head
 from agentctx.storage.backups import Backup
 from agentctx.storage.file.driver import Connection, Error, open_connection, translated
 from agentctx.storage.file.migrate import usable_schema
@@ -36,9 +27,6 @@ VERIFY_TIMEOUT_S: Final = 60.0
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants
 _SELECT: Final = f"SELECT {_COLUMNS} FROM audit"  # noqa: S608 - constants
-_LAST_BEYOND: Final = """SELECT max(
-      COALESCE((SELECT MIN(seq) - 1 FROM audit WHERE at >= ?), MAX(seq)), MAX(seq) - ?) FROM audit"""
-"""The last row before the first one since a time, or the last beyond the newest rows to keep."""
 _TYPES: Final = (int, int, str, int, str, str, str, bytes, bytes)
 _NEUTRAL: Final = AuditRow(0, 0, "", None, None, None, "", b"", b"")
 
@@ -96,7 +84,7 @@ def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
 
 def verify(conn: Connection) -> ChainVerdict:
     """Verify the whole chain. Blocks while it is read."""
-    walk = ChainWalk(installation.find(conn, installation.SECRET) or b"")
+    walk = trail.ChainWalk(installation.find(conn, installation.SECRET) or b"")
     for row in conn.execute(f"{_SELECT} ORDER BY seq"):
         walk.step(AuditRow._make(row))
     walk.end(_head(conn))
@@ -108,7 +96,9 @@ def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
     first = conn.execute(f"{_SELECT} ORDER BY seq LIMIT 1").fetchone()
     if first is None:
         return 0
-    beyond = conn.execute(_LAST_BEYOND, (before, keep)).fetchone()[0]
+    newest = (_head(conn) or Head(0, b"")).seq
+    since = conn.execute("SELECT seq FROM audit WHERE at >= ? ORDER BY seq LIMIT 1", (before,)).fetchone()
+    beyond = max(since[0] - 1 if since else newest, newest - keep)
     through = trail.prune_through(_readable(first), beyond, before=before, least=MIN_PRUNED)
     if through is None:
         return 0
@@ -136,7 +126,7 @@ def _readable(stored: Sequence[Any]) -> AuditRow:
     return row if 0 <= row.at <= LAST_TIME else row._replace(at=0)
 
 
-class SqliteAudit(SqlitePart, AuditStorage):
+class SqliteAudit(SqlitePart, trail.AuditStorage):
     """The audit trail in the SQLite file."""
 
     page = reads(page)
