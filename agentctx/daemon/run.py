@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import structlog
@@ -186,7 +185,7 @@ async def run(
             capacity=settings.embedding.queue.capacity,
             refused=core.telemetry.quota_exceeded,
         )
-        quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
+        quota_gate = QuotaGate(quotas, core.storage.usage.of)
         app = create_app(core, guard, settings, core.telemetry, proxy, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if has_port:

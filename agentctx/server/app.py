@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from agentctx.server.errors import HANDLERS, error_response
 from agentctx.server.gate import AccessGate, require_policies, version_policy
 from agentctx.server.mcp import McpEndpoint
 from agentctx.server.openapi import describe
+from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import RequestContext
 from agentctx.server.routes import Services, operation_routes
 from agentctx.server.strict_route import StrictRoute
@@ -44,13 +44,12 @@ def create_app(
     settings: Settings,
     telemetry: Telemetry = NO_TELEMETRY,
     proxy: ASGIApp | None = None,
-    quota_gate: Callable[[ASGIApp], ASGIApp] | None = None,
+    quotas: QuotaGate | None = None,
 ) -> Application:
     """Build the application. `peer.Connection` must put the peer into the request's state; it also
     enforces the limits on the size and duration of requests. Each operation goes through `guard`, whose
     grants also decide who may call anything at all. `telemetry` receives every request. `proxy` serves
-    everything below `/proxy/`. `quota_gate` wraps an application in a `QuotaGate`; by default there are no
-    quotas.
+    everything below `/proxy/`. By default nobody has quotas.
 
     Raises:
         RouteWithoutPolicy: a route has no access policy.
@@ -67,8 +66,7 @@ def create_app(
         ],
         middleware=[
             Middleware(RequestContext, telemetry, version_policy(guard.access)),
-            *([] if quota_gate is None else [Middleware(quota_gate)]),
-            Middleware(AccessGate, guard.access),
+            Middleware(AccessGate, guard.access, quotas),
         ],
         exception_handlers=HANDLERS,
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
@@ -196,14 +196,8 @@ def _allowed_methods(request: Request) -> list[str]:
     return sorted({method for route in matching for method in route.methods or ()})
 
 
-async def _on_disconnect(_: Request, __: ClientDisconnect) -> Response:
-    # Nobody reads this reply; it only ends the request cleanly.
-    return error_response(RequestFailed("The connection closed before the request was complete."))
-
-
 # Handlers are coroutines because starlette runs plain functions in a thread.
 HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
     AgentctxError: _on_agentctx_error,
     HTTPException: _on_http_error,
-    ClientDisconnect: _on_disconnect,
 }

@@ -9,12 +9,13 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentctx.errors import AccessDenied, AgentctxError
+from agentctx.server.peer import peer_in
+from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import VersionPolicy
 from agentctx.server.strict_route import StrictRoute
 from agentctx.service.access.control import ADMIN_HINT, GRANT_HINT, METRICS_HINT, AccessControl
 from agentctx.service.access.grants import NO_RIGHTS, Rights
 from agentctx.service.access.policy import DAEMON, METRICS, PATHS, PROBES, Policy
-from agentctx.service.base import Peer
 
 _BRIEF: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"status":"unavailable"}'}
 
@@ -24,11 +25,16 @@ class RouteWithoutPolicy(AgentctxError):
 
 
 class AccessGate:
-    """ASGI middleware below `RequestContext`. The guard checks what a peer may do in a namespace."""
+    """ASGI middleware below `RequestContext`, which turns its exceptions into replies.
 
-    def __init__(self, app: ASGIApp, access: AccessControl) -> None:
+    The guard checks what a peer may do in a namespace. `quotas` counts all requests but probes; None: nobody
+    has quotas.
+    """
+
+    def __init__(self, app: ASGIApp, access: AccessControl, quotas: QuotaGate | None = None) -> None:
         self._app = app
         self._access = access
+        self._quotas = quotas
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -39,6 +45,8 @@ class AccessGate:
         if path in PROBES:
             await self._app(scope, receive, send if rights.is_admin else _quietly(send))
             return
+        if self._quotas is not None and (peer := peer_in(scope)) is not None:
+            await self._quotas.count(scope, peer, rights)
         require_entry(rights, PATHS.get(path))
         await self._app(scope, receive, send)
 
@@ -55,8 +63,8 @@ def version_policy(access: AccessControl) -> VersionPolicy:
 
 async def rights_in(scope: Scope, access: AccessControl) -> Rights:
     """Return the rights of the connection's peer; none if the kernel did not identify it."""
-    peer = scope.get("state", {}).get("peer")
-    return await access.rights_of(peer) if isinstance(peer, Peer) else NO_RIGHTS
+    peer = peer_in(scope)
+    return NO_RIGHTS if peer is None else await access.rights_of(peer)
 
 
 def require_entry(rights: Rights, policy: Policy | None) -> None:

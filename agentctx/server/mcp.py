@@ -36,6 +36,7 @@ from agentctx.agents.mcp.tools import (
     late_text,
 )
 from agentctx.llm.scope import NAMESPACE_HEADER, namespaces_in
+from agentctx.server.strict_route import body_of
 from agentctx.wire import DEFAULT_NAMESPACE
 
 TIMEOUT_S: Final = 10.0
@@ -84,7 +85,7 @@ class McpEndpoint:
             return _failed(405, INVALID_REQUEST, "Use POST. This server sends no messages of its own.")
         headers = _headers(scope)
         try:
-            message = json.loads(await _read(receive))
+            message = json.loads(await body_of(receive))
         except (ValueError, RecursionError):
             return _failed(400, PARSE_ERROR, "The body is not JSON.")
         if isinstance(message, list):  # batches belong to 2025-03-26
@@ -229,16 +230,6 @@ def _failed(status: int, code: int, text: str) -> _Answer:
 
 def _dumped(message: Any) -> bytes:
     return json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode()
-
-
-async def _read(receive: Receive) -> bytes:
-    """Return the body, whose size and time are limited below ASGI; empty if the client has disconnected."""
-    parts = []
-    while (message := await receive())["type"] == "http.request":
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
-    return b""
 
 
 async def _disconnected(receive: Receive) -> None:

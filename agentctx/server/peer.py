@@ -175,7 +175,11 @@ class Connection(asyncio.Protocol):
                     await body.discard()
                 if not body.is_complete:
                     message["headers"] = [*message["headers"], (b"connection", b"close")]
-            await send(message)
+            try:
+                await send(message)
+            except RuntimeError:  # uvloop's: uvicorn tells only the newest request that the peer is gone
+                if not self._transport.is_closing():
+                    raise
 
         try:
             if self._surplus is not None:
@@ -216,13 +220,19 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
     await _current.get().answer(scope, receive, send)
 
 
+def peer_in(scope: Scope) -> Peer | None:
+    """Return the peer that `Connection` put into the request's state; None if the kernel did not tell."""
+    peer = scope.get("state", {}).get("peer")
+    return peer if isinstance(peer, Peer) else None
+
+
 def request_peer(request: Request) -> Peer:
-    """Return the peer that `Connection` put into the request's state.
+    """Return the peer of a request.
 
     Raises `RequestFailed` without a peer, because an unidentified caller gets no service.
     """
-    peer = request.scope.get("state", {}).get("peer")
-    if not isinstance(peer, Peer):
+    peer = peer_in(request.scope)
+    if peer is None:
         raise RequestFailed(
             "Cannot determine the user of this connection.", hint="Connect over the Unix socket."
         )

@@ -11,7 +11,14 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope
 
 from agentctx.config.schema import ServerSettings
-from agentctx.errors import AgentctxError, InvalidInput, RequestTimeout, TooLarge, UpgradeRefused
+from agentctx.errors import (
+    AgentctxError,
+    InvalidInput,
+    RequestFailed,
+    RequestTimeout,
+    TooLarge,
+    UpgradeRefused,
+)
 from agentctx.server.errors import STATUS, error_json, retry_after
 from agentctx.server.request_context import new_request_id
 from agentctx.wire import REQUEST_ID_HEADER
@@ -44,24 +51,24 @@ def check_head(scope: Scope, settings: ServerSettings) -> None:
         )
     if version not in _VERSIONS:  # the parser reads a request line without a version as HTTP/0.9
         raise InvalidInput("Only HTTP/1.1 is supported.", hint="Use an HTTP client library, or curl.")
-    hosts = len(_values(headers, b"host"))
+    names = [name for name, _ in headers]
+    hosts = names.count(b"host")
     if hosts > 1 or (hosts == 0 and version != "1.0"):
         raise InvalidInput("The request needs exactly one Host header.", hint="Any name will do.")
-    _check_coding(headers, version)
-    if _values(headers, b"upgrade") and b"upgrade" in b",".join(_values(headers, b"connection")).lower():
+    if b"transfer-encoding" in names:
+        _check_coding(headers, version)
+    if b"upgrade" in names and b"upgrade" in b",".join(_values(headers, b"connection")).lower():
         raise UpgradeRefused("Only HTTP/1.1 is supported.", hint="Do not send an Upgrade header.")
 
 
 def _check_coding(headers: Sequence[tuple[bytes, bytes]], version: str) -> None:
     """Allow `chunked`, once and alone: the parser would skip any other coding before it (RFC 9112, 6.1)."""
-    codings = _values(headers, b"transfer-encoding")
-    if not codings:
-        return
     if version == "1.0" or _values(headers, b"content-length"):
         raise InvalidInput(
             "Transfer-Encoding is not allowed in HTTP/1.0, nor beside Content-Length.",
             hint="Use an HTTP client library, or curl.",
         )
+    codings = _values(headers, b"transfer-encoding")
     if [value.strip(b" \t").lower() for value in codings] != [b"chunked"]:
         raise InvalidInput(
             "The only supported transfer coding is chunked, once.", hint="Send the body with Content-Length."
@@ -93,14 +100,14 @@ class LimitedBody:
         is_proxied = _PROXIED.match(scope["path"])  # prompts may contain pictures
         self._most = settings.max_proxy_body_bytes if is_proxied else settings.max_body_bytes
         self._timeout_s = self._left_s = settings.body_timeout_s
-        headers = scope["headers"]
-        is_chunked = bool(_values(headers, b"transfer-encoding"))
-        self._announced = 0 if is_chunked else int((_values(headers, b"content-length") or [b"0"])[0])
+        headers = dict(scope["headers"])
+        is_chunked = b"transfer-encoding" in headers
+        self._announced = 0 if is_chunked else int(headers.get(b"content-length", b"0"))
         self._received = 0
         self.wire_bytes = 2 * self._most if is_chunked else self._announced
         """Largest size that the body may have on the wire: framing and trailers count too."""
         self.is_complete = not is_chunked and not self._announced
-        self._may_wait = b"100-continue" not in _values(headers, b"expect")
+        self._may_wait = b"expect" not in headers
 
     async def receive(self) -> Message:
         """Return the next message.
@@ -108,6 +115,7 @@ class LimitedBody:
         Raises:
             TooLarge: the body, or the size that is announced, is over the limit.
             RequestTimeout: the peer did not send it in time.
+            RequestFailed: the peer has gone away before it was complete.
         """
         if self.is_complete:
             return await self._receive()
@@ -123,6 +131,8 @@ class LimitedBody:
                 f"The request body was not complete within {self._timeout_s:g} s.",
                 hint="Send the request in one go.",
             ) from None
+        if message["type"] == "http.disconnect":
+            raise RequestFailed("The connection closed before the request was complete.")
         self._left_s -= loop.time() - began
         self._received += len(message.get("body", b""))
         self._check(self._received)
@@ -134,9 +144,11 @@ class LimitedBody:
 
         Not after a timeout, nor if the peer asks whether to send the body at all.
         """
+        if not self._may_wait:
+            return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_S if self._may_wait else 0):
-                while self._may_wait and not self.is_complete:
+            async with asyncio.timeout(LINGER_S):
+                while not self.is_complete:
                     self.is_complete = not (await self._receive()).get("more_body", False)
 
     def _check(self, size: int) -> None:

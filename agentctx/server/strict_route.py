@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from starlette.datastructures import QueryParams
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -92,17 +92,11 @@ class _Status(Response):
 
 
 async def body_of(receive: Receive) -> bytes:
-    """Return the body of a request once all of it has arrived.
-
-    Raises:
-        ClientDisconnect: the client has gone away.
-    """
+    """Return the body of a request once all of it has arrived. Raises the errors of `LimitedBody`."""
     parts: list[bytes] = []
     more = True
     while more:
         message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
         parts.append(message.get("body", b""))
         more = message.get("more_body", False)
     return parts[0] if len(parts) == 1 else b"".join(parts)

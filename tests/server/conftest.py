@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import pytest
 import uvloop
 
-BELOW_ASGI = ("test_connection.py", "test_http_server.py", "test_peer.py")
+BELOW_ASGI = ("test_request_limits.py", "test_http_server.py", "test_peer.py")
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

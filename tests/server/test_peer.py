@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ast
 import asyncio
+import inspect
 import os
 import socket
 import sys
@@ -9,6 +11,7 @@ import pytest
 from starlette.requests import Request
 
 from agentctx.errors import RequestFailed
+from agentctx.server import http_server, peer
 from agentctx.server.peer import peer_of, request_peer
 from agentctx.service.base import Peer
 from tests.server.running import running
@@ -49,3 +52,26 @@ async def test_a_request_from_another_process_has_its_pid() -> None:
         )
         output, _ = await process.communicate()
     assert daemon.service.peers == [Peer(pid=int(output), uid=os.getuid(), gid=os.getgid())]
+
+
+async def test_every_request_of_a_connection_has_its_peer() -> None:
+    status = b"GET /v1/status HTTP/1.1\r\nHost: a\r\n"
+    async with running() as daemon:
+        await daemon.exchange((status + b"\r\n") * 20 + status + b"Connection: close\r\n\r\n")
+    assert daemon.service.peers == [Peer(pid=os.getpid(), uid=os.getuid(), gid=os.getgid())] * 21
+
+
+def test_nothing_of_uvicorn_is_used_but_its_settings_and_the_callbacks_of_asyncio() -> None:
+    nodes = [
+        node for module in (peer, http_server) for node in ast.walk(ast.parse(inspect.getsource(module)))
+    ]
+    uses = [node for node in nodes if isinstance(node, ast.Attribute)]
+    assert {use.attr for use in uses if ast.unparse(use.value) == "self._http"} <= set(dir(asyncio.Protocol))
+    assert {use.attr for use in uses if ast.unparse(use.value) == "uvicorn"} == {"Config", "Server"}
+    assert {use.attr for use in uses if ast.unparse(use.value) == "server"} == {
+        "serve",
+        "started",
+        "should_exit",
+    }
+    [server] = [node for node in nodes if isinstance(node, ast.ClassDef) and node.name == "_Server"]
+    assert [each.name for each in server.body if isinstance(each, ast.FunctionDef)] == ["capture_signals"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +58,8 @@ async def gated(world: GateWorld, **settings: Any) -> AsyncIterator[Open]:
         capacity=1_000,
         refused=world.refused.append,
     )
-    gate = partial(QuotaGate, quotas=quotas, access=access, usage=world.usage_of, clock=lambda: world.now)
-    app = recorded_app(
-        RecordingService(), context=AccessContext(access, in_default, nothing), quota_gate=gate
-    )
+    gate = QuotaGate(quotas, world.usage_of, lambda: world.now)
+    app = recorded_app(RecordingService(), context=AccessContext(access, in_default, nothing), quotas=gate)
     yield lambda who: client_of(app, PEERS[who])
 
 

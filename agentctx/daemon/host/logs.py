@@ -59,8 +59,9 @@ def configure_logging(settings: LogSettings) -> None:
     # At debug level, libraries log their inputs: texts, headers and keys.
     root.setLevel(max(logging.INFO, logging.getLevelNamesMapping()[settings.level.upper()]))
     logging.getLogger("agentctx").setLevel(settings.level.upper())
-    # uvicorn would log its start and end, as the daemon already does, and every malformed request.
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    # uvicorn would log its start and end and each failed request, as the daemon already does, each malformed
+    # request, and replies that were not finished because the peer is gone.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     # httpx would log every request to a provider.
     logging.getLogger("httpx").setLevel(logging.WARNING)
 

@@ -263,7 +263,7 @@ def _target(scope: Scope) -> tuple[Vendor, bytes]:
 
 
 async def _read(receive: Receive) -> bytes:
-    """Read the body of the request. Size and time are limited below ASGI."""
+    """Read the body of the request. Size and time are limited by the server."""
     parts: list[bytes] = []
     while True:
         message = await receive()
