@@ -12,7 +12,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
@@ -25,7 +25,7 @@ from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.embedding.providers.registry import create_provider
 from agentctx.embedding.providers.remote import wire_format
 from agentctx.embedding.queue import call, diagnosis
-from agentctx.embedding.queue.retry import MOST_TRIES, RetryVerdict
+from agentctx.embedding.queue.retry import MOST_TRIES
 from agentctx.embedding.queue.space_builder import SpaceBuilder
 from agentctx.embedding.queue.timing import Alarm
 from agentctx.embedding.queue.worker import EmbeddingQueue
@@ -37,7 +37,7 @@ from agentctx.storage.vectors import Vectors
 from agentctx_testing.fake_provider.faults import KINDS, Hint, HttpFault
 from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 from tests.durability.provider_vectors import Judge, look
-from tests.durability.simulation import MUTANTS, Mutate, _deciding
+from tests.durability.simulation import MUTANTS, Mutate
 from tests.durability.suite import Outcome, all_noticed
 from tests.durability.words import unfound_in
 
@@ -384,14 +384,12 @@ def _buried(connection: Connection) -> list[tuple[int, str, str]]:
     ).fetchall()
 
 
-def _bury_the_batch(jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
-    """Run a build that buries a refused batch as a whole."""
-    return replace(verdict, parts=(), bury=tuple(jobs)) if verdict.parts else verdict
-
-
 _MUTANTS: dict[str, tuple[Mutate, HttpFault]] = {
     "a transient fault buries": (MUTANTS["a transient fault buries"], HttpFault.with_status(503, times=20)),
-    "poison takes its batch along": (_deciding(_bury_the_batch), HttpFault(kind="nan", times=10)),
+    "poison takes its batch along": (
+        MUTANTS["poison takes its batch along"],
+        HttpFault(kind="nan", times=10),
+    ),
     "the indexes of a reply are not looked at": (
         lambda: patch.object(wire_format, "by_index", list),
         HttpFault(kind="wrong_order"),

@@ -32,7 +32,7 @@ from agentctx.storage.records import Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.vectors import Vectors
 from tests.amount import some
-from tests.durability.provider_outage import PatientTimer, WatchedStorage
+from tests.durability.patient_timer import PatientTimer, WatchedStorage
 
 SAVES, STEPS, STEP_MS = 7, 60, 10_000
 POISON = "poison"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -13,7 +14,35 @@ from tests.embedding.queue.memory_jobs import MemoryJobs
 from tests.embedding.queue.scripted_provider import ScriptedProvider
 from tests.embedding.queue.seeded import seeded
 
-MakeQueue = Callable[..., EmbeddingQueue]
+
+@dataclass
+class QueueWorld:
+    """A clock, a table of jobs and a provider, and queues over them, which are stopped in the end."""
+
+    timer: ManualTimer
+    storage: MemoryJobs
+    provider: ScriptedProvider
+    queues: list[EmbeddingQueue] = field(default_factory=list)
+
+    def queue(self, seed: int = 1, **settings: Any) -> EmbeddingQueue:
+        """Create a queue with these settings."""
+        queue = EmbeddingQueue(
+            self.storage,
+            self.provider,
+            QueueSettings(**settings),
+            clock=self.timer.now,
+            timer=self.timer,
+            rng=seeded(seed),
+        )
+        self.queues.append(queue)
+        return queue
+
+    async def idle_queue(self, **settings: Any) -> EmbeddingQueue:
+        """Start a queue and wait until it has found its table empty."""
+        queue = self.queue(**settings)
+        queue.start()
+        await self.timer.run(queue.idle(), limit_ms=0)
+        return queue
 
 
 @pytest.fixture
@@ -32,26 +61,12 @@ def provider() -> ScriptedProvider:
 
 
 @pytest.fixture
-async def make_queue(
+async def world(
     timer: ManualTimer, storage: MemoryJobs, provider: ScriptedProvider
-) -> AsyncIterator[MakeQueue]:
-    """Create queues over the fixtures, with settings as keywords; stop all of them at the end."""
-    made: list[EmbeddingQueue] = []
-
-    def make(seed: int = 1, **settings: Any) -> EmbeddingQueue:
-        queue = EmbeddingQueue(
-            storage,
-            provider,
-            QueueSettings(**settings),
-            clock=timer.now,
-            timer=timer,
-            rng=seeded(seed),
-        )
-        made.append(queue)
-        return queue
-
-    yield make
-    for queue in made:
+) -> AsyncIterator[QueueWorld]:
+    world = QueueWorld(timer, storage, provider)
+    yield world
+    for queue in world.queues:
         if queue.task is None or not (queue.task.done() and queue.task.exception()):
             await queue.stop(timeout=0)
 

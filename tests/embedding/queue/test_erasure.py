@@ -15,10 +15,8 @@ from agentctx.embedding.queue.outcomes import Outcome
 from agentctx.errors import Disposition, ProviderFailed
 from agentctx.storage.records import Job
 from agentctx.storage.vectors import Vectors
-from tests.embedding.queue.conftest import MakeQueue
-from tests.embedding.queue.manual_timer import ManualTimer
-from tests.embedding.queue.memory_jobs import MemoryJobs, make_job
-from tests.embedding.queue.scripted_provider import ScriptedProvider
+from tests.embedding.queue.conftest import QueueWorld
+from tests.embedding.queue.memory_jobs import make_job
 
 HOUR = 3_600_000
 
@@ -31,116 +29,108 @@ def texts_in_jobs(entry: str) -> list[str]:
 
 
 @pytest.mark.parametrize("where", ["queued", "collected", "refused"])
-async def test_a_waiting_lane_drops_the_text_immediately(
-    where: str, make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
-) -> None:
-    queue = make_queue(batch_size=4)
+async def test_a_waiting_lane_drops_the_text_immediately(world: QueueWorld, where: str) -> None:
+    queue = world.queue(batch_size=4)
     queue.pause("the provider is away")
     queue.start()
-    await timer.settle()
-    storage.save(*(f"other {number}" for number in range({"queued": 6, "collected": 1, "refused": 0}[where])))
-    (gone,) = storage.save("a secret wish")
-    queue.enqueue([row.job for row in storage.rows.values()])
-    await timer.settle()
+    await world.timer.settle()
+    world.storage.save(
+        *(f"other {number}" for number in range({"queued": 6, "collected": 1, "refused": 0}[where]))
+    )
+    (gone,) = world.storage.save("a secret wish")
+    queue.enqueue([row.job for row in world.storage.rows.values()])
+    await world.timer.settle()
     if where == "refused":
         queue._batcher.put_first([queue._batcher.take(1)])
     entry, job_id = gone.entry, gone.id
     assert texts_in_jobs(entry)
 
-    storage.delete(gone)
+    world.storage.delete(gone)
     queue.drop([entry])
     del gone
     assert texts_in_jobs(entry) == []
     assert await queue.wait_settled([job_id]) == {job_id: Outcome.DONE}
     queue.resume()
-    await timer.run(queue.idle())
-    assert "a secret wish" not in provider.texts
-    assert len(provider.texts) == len(storage.vectors)
+    await world.timer.run(queue.idle())
+    assert "a secret wish" not in world.provider.texts
+    assert len(world.provider.texts) == len(world.storage.vectors)
 
 
-async def test_a_hanging_call_is_abandoned_and_the_other_texts_are_sent_again(
-    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
-) -> None:
-    queue = make_queue(batch_size=3, call_timeout_s=60)
+async def test_a_hanging_call_is_abandoned_and_the_other_texts_are_sent_again(world: QueueWorld) -> None:
+    queue = world.queue(batch_size=3, call_timeout_s=60)
     queue.start()
-    await timer.run(queue.idle(), limit_ms=0)
-    provider.gate.clear()
-    jobs = storage.save("one", "a secret wish", "three")
+    await world.timer.run(queue.idle(), limit_ms=0)
+    world.provider.gate.clear()
+    jobs = world.storage.save("one", "a secret wish", "three")
     queue.enqueue(jobs)
-    await timer.until(lambda: provider.hanging == 1)
+    await world.timer.until(lambda: world.provider.hanging == 1)
 
-    storage.delete(jobs[1])
+    world.storage.delete(jobs[1])
     queue.drop([jobs[1].entry])
-    await timer.advance(RECALL_AFTER_MS - 1)
-    assert provider.hanging == 1
-    await timer.advance(1)
-    provider.calls.clear()
+    await world.timer.advance(RECALL_AFTER_MS - 1)
+    assert world.provider.hanging == 1
+    await world.timer.advance(1)
+    world.provider.calls.clear()
     entry = jobs.pop(1).entry
     assert texts_in_jobs(entry) == []
-    provider.gate.set()
-    await timer.run(queue.idle())
-    assert set(provider.texts) <= {"one", "three"}
-    assert set(storage.vectors) == {job.chunk for job in jobs}
+    world.provider.gate.set()
+    await world.timer.run(queue.idle())
+    assert set(world.provider.texts) <= {"one", "three"}
+    assert set(world.storage.vectors) == {job.chunk for job in jobs}
     assert queue.status().failed_calls == 0
 
 
-async def test_a_call_that_ends_in_time_is_not_repeated(
-    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
-) -> None:
-    queue = make_queue(batch_size=2)
+async def test_a_call_that_ends_in_time_is_not_repeated(world: QueueWorld) -> None:
+    queue = world.queue(batch_size=2)
     queue.start()
-    await timer.run(queue.idle(), limit_ms=0)
-    provider.gate.clear()
-    kept, gone = storage.save("one", "a secret wish")
+    await world.timer.run(queue.idle(), limit_ms=0)
+    world.provider.gate.clear()
+    kept, gone = world.storage.save("one", "a secret wish")
     queue.enqueue([kept, gone])
-    await timer.until(lambda: provider.hanging == 1)
-    storage.delete(gone)
+    await world.timer.until(lambda: world.provider.hanging == 1)
+    world.storage.delete(gone)
     queue.drop([gone.entry])
-    await timer.advance(RECALL_AFTER_MS - 1)
-    provider.gate.set()
-    await timer.advance(HOUR)
-    assert provider.sizes == [2]
-    assert set(storage.vectors) == {kept.chunk}
+    await world.timer.advance(RECALL_AFTER_MS - 1)
+    world.provider.gate.set()
+    await world.timer.advance(HOUR)
+    assert world.provider.sizes == [2]
+    assert set(world.storage.vectors) == {kept.chunk}
 
 
-async def test_an_erased_text_whose_call_fails_is_not_kept_for_a_retry(
-    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
-) -> None:
-    queue = make_queue(batch_size=2)
+async def test_an_erased_text_whose_call_fails_is_not_kept_for_a_retry(world: QueueWorld) -> None:
+    queue = world.queue(batch_size=2)
     queue.start()
-    await timer.run(queue.idle(), limit_ms=0)
-    provider.gate.clear()
-    jobs = storage.save("one", "a secret wish")
+    await world.timer.run(queue.idle(), limit_ms=0)
+    world.provider.gate.clear()
+    jobs = world.storage.save("one", "a secret wish")
     queue.enqueue(jobs)
-    await timer.until(lambda: provider.hanging == 1)
+    await world.timer.until(lambda: world.provider.hanging == 1)
     gone = jobs.pop()
     entry = gone.entry
-    storage.delete(gone)
+    world.storage.delete(gone)
     queue.drop([entry])
     del gone
     queue.pause("so that nothing is sent again")
-    provider.calls.clear()
-    provider.answer = _refuse
-    provider.gate.set()
-    await timer.advance(1_000)
+    world.provider.calls.clear()
+    world.provider.answer = _refuse
+    world.provider.gate.set()
+    await world.timer.advance(1_000)
     assert texts_in_jobs(entry) == []
 
 
-async def test_an_erasure_that_is_rolled_back_loses_no_job(
-    make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
-) -> None:
+async def test_an_erasure_that_is_rolled_back_loses_no_job(world: QueueWorld) -> None:
     """A cancelled caller does not wait for its deletion, which may still be rolled back."""
-    queue = make_queue()
+    queue = world.queue()
     queue.pause("the provider is away")
     queue.start()
-    await timer.settle()
-    (job,) = storage.save("still there")
+    await world.timer.settle()
+    (job,) = world.storage.save("still there")
     queue.enqueue([job])
-    await timer.settle()
+    await world.timer.settle()
     queue.drop([job.entry])
     queue.resume()
-    await timer.advance(HOUR)
-    assert set(storage.vectors) == {job.chunk}
+    await world.timer.advance(HOUR)
+    assert set(world.storage.vectors) == {job.chunk}
 
 
 def test_a_claim_may_return_jobs_from_before_an_erasure() -> None:
