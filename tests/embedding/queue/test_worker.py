@@ -573,6 +573,16 @@ async def test_a_save_waits_no_longer_than_its_timeout(world: QueueWorld) -> Non
     assert world.timer.now() == begun + 3_000
 
 
+async def test_a_stop_releases_waiters(world: QueueWorld) -> None:
+    world.provider.answer = failing()
+    queue = await world.idle_queue()
+    (job,) = world.storage.save("a")
+    queue.enqueue([job])
+    waiting = asyncio.ensure_future(queue.wait_settled([job.id]))
+    await world.timer.run(queue.stop())
+    assert await world.timer.run(waiting) == {}
+
+
 async def test_the_status_counts_jobs_and_calls(world: QueueWorld) -> None:
     world.provider.answer = refusing("text 1")
     world.storage.save(*texts(4))
