@@ -31,6 +31,7 @@ def figures(root: Path) -> list[tuple[str, str]]:
         ("lines of the daemon's package", f"{lines:,}"),
         ("lines of all packages", f"{_lines(packages):,}"),
         ("lines of tests", f"{_lines(tests):,}"),
+        ("modules whose test has their name", named_tests(root, daemon)),
         ("rooms", str(len(rooms(daemon)))),
         ("circles", str(len(circles(imports(daemon))))),
         ("functions per 100 lines", f"{100 * _functions(daemon) / lines:.1f}"),
@@ -38,6 +39,17 @@ def figures(root: Path) -> list[tuple[str, str]]:
         (f"files of the operation in most files, {largest}", str(len(files[largest]))),
         (f"words of docs, {len(pages)} pages", f"{sum(len(page.split()) for page in pages):,}"),
     ]
+
+
+def named_tests(root: Path, program: Iterable[Source]) -> str:
+    """Return how many modules have a test file or a transcript in the mirrored place, and of how many."""
+    modules = [Path(source.path) for source in program if not source.path.endswith("__init__.py")]
+    folders = [(root / "tests" / module.relative_to("agentctx").parent, module.stem) for module in modules]
+    found = [
+        (folder / f"test_{name}.py").is_file() or (folder / f"transcripts/{name}.txt").is_file()
+        for folder, name in folders
+    ]
+    return f"{sum(found)} of {len(found)}"
 
 
 def rooms(program: Iterable[Source]) -> set[str]:

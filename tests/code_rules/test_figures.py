@@ -35,7 +35,10 @@ def test_each_figure_is_counted(tmp_path: Path) -> None:
         "agentctx/service/trust.py": f"def {operation_names()[-1]}():\n    return 1\n",
         "packages/agentctx-one/agentctx_one/engine.py": "x = 1\n",
         "packages/agentctx-one/tests/agentctx_one_tests/test_engine.py": "x = 1\n",
-        "tests/test_errors.py": "x = 1\ny = 2\n",
+        "agentctx/cli/forget.py": "x = 1\n",
+        "agentctx/cli/undo.py": "x = 1\n",
+        "tests/service/test_trust.py": "x = 1\ny = 2\n",
+        "tests/cli/transcripts/forget.txt": "$ agentctx forget 1\n",
         "README.md": "Four words in all.\n",
         "docs/cli.md": "Made by a program.\n",
     }
@@ -48,11 +51,12 @@ def test_each_figure_is_counted(tmp_path: Path) -> None:
     assert found.pop("files of the last operation") == "1"
     assert found.pop("files of the operation in most files") == "1"
     assert found == {
-        "lines of the daemon's package": "2",
-        "lines of all packages": "3",
+        "lines of the daemon's package": "4",
+        "lines of all packages": "5",
         "lines of tests": "3",
-        "rooms": "1",
+        "modules whose test has their name": "2 of 3",
+        "rooms": "2",
         "circles": "0",
-        "functions per 100 lines": "50.0",
+        "functions per 100 lines": "25.0",
         "words of docs": "4",
     }
