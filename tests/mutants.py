@@ -39,7 +39,6 @@ SKIPPED: Final = re.compile("/(end_to_end|durability|real_agents|frameworks|syst
 OPTIONS: Final = ("-xq", "--assert=plain", "-pno:cacheprovider", "-m", "not slow and not process")
 PASSED: Final = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 KILLED, SURVIVED, TIMED_OUT, GONE = "killed", "survived", "timed out", "gone"
-LOST: Final = (KILLED, SURVIVED)
 
 
 class Mutant(NamedTuple):
@@ -69,9 +68,10 @@ def mutants(file: Path) -> dict[Mutant, ast.Module]:
         function, at, apply = change
         apply()
         text = _difference(before[at], ast.unparse(tree.body[at]))
-        repeats = sum(each.function == function and each.text.split(" #")[0] == text for each in found)
-        found[Mutant(_module(file), function, f"{text} #{repeats + 1}" if repeats else text)] = tree
         number += 1
+        repeats = sum(each.function == function and each.text.split(" #")[0] == text for each in found)
+        if text:
+            found[Mutant(_module(file), function, f"{text} #{repeats + 1}" if repeats else text)] = tree
 
 
 def _module(file: Path) -> str:
@@ -153,12 +153,8 @@ def steps_of(module: str, limit: float) -> list[list[str]]:
     """Return the test files to run after one another, without those that fail or take too long anyway."""
     unchanged = Mutant(module, "", "")
     tree = ast.parse(unchanged.file.read_text("utf-8"))
-    steps = [
-        files for files in files_of(unchanged) if outcome(unchanged, tree, [files], limit / 2) == SURVIVED
-    ]
-    if steps != files_of(unchanged):
-        print(f"{module}: some of its tests fail or take too long without a fault", flush=True)  # noqa: T201
-    return steps
+    steps = files_of(unchanged)
+    return [files for files in steps if outcome(unchanged, tree, [files], limit / 2) == SURVIVED]
 
 
 def files_of(mutant: Mutant) -> list[list[str]]:
@@ -217,11 +213,6 @@ def _preload(files: list[Path]) -> None:
         del sys.modules[name]
 
 
-def _drawn(mutant: Mutant) -> bytes:
-    """Decides whether this one is tried: the same in every tree that has it."""
-    return hashlib.sha256("\0".join(mutant).encode()).digest()
-
-
 def _tried(mutant: Mutant, tree: ast.Module | None, limit: float) -> str:
     return outcome(mutant, tree, steps_of(mutant.module, limit), limit) if tree else GONE
 
@@ -242,7 +233,9 @@ def main() -> int:
         files = sorted({file for row in earlier if (file := Mutant(*row[:3]).file).is_file()})
     _preload(files)
     found = {mutant: tree for file in files for mutant, tree in mutants(file).items()}
-    selected = [Mutant(*row[:3]) for row in earlier] if earlier else sorted(found, key=_drawn)[: given.count]
+    # The same ones are drawn in every tree that has them.
+    drawn = sorted(found, key=lambda each: hashlib.sha256("\0".join(each).encode()).digest())
+    selected = [Mutant(*row[:3]) for row in earlier] if earlier else drawn[: given.count]
     rows = []
     for mutant in selected:
         rows.append([*mutant, _tried(mutant, found.get(mutant), given.limit)])
@@ -251,7 +244,11 @@ def main() -> int:
     if given.out:
         given.out.write_text(json.dumps(rows, indent=0, ensure_ascii=False) + "\n", "utf-8")
     counts = {state: sum(row[3] == state for row in rows) for state in (KILLED, TIMED_OUT, SURVIVED, GONE)}
-    lost = [now for now, then in zip(rows, earlier or [], strict=False) if (then[3], now[3]) == LOST]
+    lost = [
+        now
+        for now, then in zip(rows, earlier or [], strict=False)
+        if then[3] == KILLED and now[3] == SURVIVED
+    ]
     print(counts, "lost:", len(lost), *lost, sep="\n")  # noqa: T201 - a command
     return bool(lost)
 
