@@ -102,10 +102,6 @@ class AuditStorage(Protocol):
     saves: bool = True
     """Whether saves are recorded, each in its own transaction. Forgetting is always recorded."""
 
-    def audited(self, kind: str, principal: int | None) -> AuditedChange | None:
-        """Return how to record a change of an entry; None if saves are not recorded."""
-        return AuditedChange(kind, principal) if self.saves else None
-
     async def add(self, events: Sequence[Event]) -> None:
         """Record events in order, in one transaction."""
 
