@@ -1,4 +1,4 @@
-"""Saves, edits, forgets and imports entries: what is written, decided in steps without I/O.
+"""Saves, edits and imports entries: what is written, decided in steps without I/O.
 
 First come the statements that an engine executes, then the steps.
 """
