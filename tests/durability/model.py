@@ -16,7 +16,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 
-from agentctx.storage import saving
+from agentctx.storage import versions
 from agentctx.storage.forgetting import Erase
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite.entries import writes
@@ -108,7 +108,7 @@ def _forget_the_entry_alone(conn: Any, wanted: Erase) -> int:
 _history = SqliteEntries.history
 _MUTANTS: dict[str, Mutate] = {
     "a forgotten text can still be found": lambda: patch.dict(EXECUTE, {Erase: _forget_the_entry_alone}),
-    "an edit asks for no version": lambda: patch.object(saving, "check_version", lambda *_: None),
+    "an edit asks for no version": lambda: patch.object(versions, "check_version", lambda *_: None),
     "a change is dated by a clock that went back": lambda: patch.object(Entry, "next_update", _by_the_clock),
     "history forgets": lambda: patch.object(SqliteEntries, "history", _history_without_the_live_one),
     "idempotency keys are not kept": lambda: patch.object(writes, "remember", lambda *_: None),

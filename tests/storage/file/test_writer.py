@@ -173,7 +173,8 @@ class TestRun:
     ) -> None:
         plug = Plug(writer)
         await plug.wait_until_blocking()
-        cancelled = asyncio.create_task(writer.run(insert("cancelled")))
+        heard: list[str] = []
+        cancelled = asyncio.create_task(writer.run(insert("cancelled"), committed=heard.append))
         neighbour = asyncio.create_task(writer.run(insert("neighbour")))
         await asyncio.sleep(0)
         cancelled.cancel()
@@ -182,6 +183,7 @@ class TestRun:
         await plug.pull()
         assert await neighbour == "neighbour"
         assert stored(path) == {"cancelled", "neighbour"}
+        assert heard == ["cancelled"]
 
     async def test_cancelling_a_caller_during_its_write_leaves_no_open_transaction(
         self, writer: Writer, path: Path
