@@ -65,12 +65,7 @@ class SqliteFollower:
         *,
         shares_spaces: bool = False,  # noqa: ARG002 - there is one writer
     ) -> T:
-        if committed is None:
-            return await self.db.writer.run(lambda conn: follow(conn, steps()))
-        with self.notes.note_if_cancelled():
-            result = await self.db.writer.run(lambda conn: follow(conn, steps()))
-        committed(result)
-        return result
+        return await self.db.writer.run(lambda conn: follow(conn, steps()), committed=committed)
 
     def server_ms(self, local_ms: int) -> int:
         return local_ms
