@@ -19,7 +19,7 @@ async def examined(check: str, **state: Any) -> CheckResult:
     daemon = SimpleNamespace(
         expect_memory=state.get("expect_memory", lambda: None),
         recorder=SimpleNamespace(loop_lag=lag(0.001), captures_refused=state.get("captures_refused", 0)),
-        storage=SimpleNamespace(files=SimpleNamespace(fault=state.get("write_fault"))),
+        storage=SimpleNamespace(fault=state.get("write_fault")),
     )
     (result,) = await run_checks([check], inner(daemon=daemon))
     return result

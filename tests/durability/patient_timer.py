@@ -23,7 +23,7 @@ class WatchedStorage:
         return self._watched(getattr(self._storage, name))
 
     def _watched(self, found: Any) -> Any:
-        if isinstance(found, SqlitePart):
+        if type(found).__module__.startswith("agentctx.storage.") and not callable(found):
             return WatchedPart(found, self._watched)
         return self.counted(found) if asyncio.iscoroutinefunction(found) else found
 

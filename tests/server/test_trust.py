@@ -36,6 +36,8 @@ async def test_every_criterion_of_a_revocation_is_passed_on() -> None:
         "criteria": {},
         "forget": False,
         "dry_run": False,
+        "backups": 0,
+        "backups_until": None,
     }
     wanted = RevokeRequest(**SOURCE, dry_run=True, forget=True)  # type: ignore[arg-type]  # mixed values
     assert daemon.service.calls == [("revoke", (wanted,), {})]

@@ -311,7 +311,8 @@ class TestReplaceOlder:
                 path.write_bytes(b"a copy")
                 os.utime(path, (1, 1))
             reply = await core.forgetting.forget(entry.id, ME)
-            assert (reply.backups, reply.remains) == (2, [named]), "the others are older than the entry"
+            files = [each for each in reply.remains if each.startswith("/")]
+            assert (reply.backups, files) == (2, [named]), "the others are older than the entry"
             rewritten = await core.forgetting.rewrite(ME)
             assert rewritten.backups_removed == sorted(older) or rewritten.backups_removed == older[::-1]
             assert rewritten.remains == sorted([named, *map(str, others)])

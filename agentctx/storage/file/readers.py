@@ -169,6 +169,10 @@ class Readers:
             for each in late:
                 each.cancel()
 
+    async def drop_results(self) -> None:
+        """Let every thread drop the result of its last read, which it keeps until the next one."""
+        await asyncio.gather(*(thread.run(lambda _: None) for thread in self._threads if thread.is_open))
+
     async def close(self) -> None:
         """Finish running reads, refuse waiting ones, close all connections. Idempotent."""
         self._closed.set()

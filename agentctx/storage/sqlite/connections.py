@@ -37,7 +37,7 @@ class SqliteConnections:
         self.clock = clock
         self.one_check = asyncio.Lock()
         """Taken while holding a reader for long: one at a time, so that questions find a free one."""
-        self.tidying = Tidier(writer)
+        self.tidying = Tidier(writer, readers)
         self.faults = Faults()
         """Rows and vectors that did not match their checksum."""
         self.caches = VectorCaches(readers, memory_mb * MEBIBYTE, self.faults)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -336,3 +338,20 @@ async def test_every_connection_is_prepared_once_including_reopened_ones(path: P
         assert len(prepared) == 2
     finally:
         await readers.close()
+
+
+async def test_a_thread_keeps_no_result_once_told(readers: Readers) -> None:
+    class Result:
+        """Can be referred to weakly."""
+
+    made: list[weakref.ref[Result]] = []
+
+    def read(_: Connection) -> Result:
+        result = Result()
+        made.append(weakref.ref(result))
+        return result
+
+    await readers.run(read)
+    await readers.drop_results()
+    gc.collect()
+    assert made[0]() is None

@@ -529,7 +529,7 @@ async def test_writes_are_refused_when_the_database_cannot_be_reopened(tmp_path:
     waiting = asyncio.create_task(writer.run(_executes("INSERT INTO t VALUES ('a')")))
     await asyncio.sleep(0)
     may_continue.set()
-    with pytest.raises(StorageFailed, match="Saving is stopped until"):
+    with pytest.raises(StorageFailed, match="was removed or moved"):
         await waiting
     await writer.close()
     await losing

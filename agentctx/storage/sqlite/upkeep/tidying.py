@@ -1,4 +1,4 @@
-"""Empties the WAL after a deletion, because it still contains the text."""
+"""Empties the WAL and the readers after a deletion, because they still contain the text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.writer import Writer
 from agentctx.storage.steps import ErasureListener
 
@@ -20,9 +21,9 @@ class Tidier:
     emptied, both files still contain the text.
     """
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, readers: Readers) -> None:
         self.listeners: list[ErasureListener] = []
-        self._writer = writer
+        self._writer, self._readers = writer, readers
         self._is_due = asyncio.Event()
         # A daemon that was killed may have left deleted text in the WAL.
         self._is_due.set()
@@ -54,6 +55,8 @@ class Tidier:
             is_done = False
             try:
                 is_done = await self._writer.checkpoint(patience_ms=PATIENCE_MS)
+                if is_done:
+                    await self._readers.drop_results()
             finally:
                 if not is_done:
                     self._is_due.set()
