@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from agentctx.storage import forgetting, saving
 from agentctx.storage.audit import IMPORT, SAVE, AuditedChange, AuditStorage
@@ -20,11 +20,8 @@ from agentctx.storage.records import (
     SaveOutcome,
 )
 from agentctx.storage.search import Filter, check_listed
-from agentctx.storage.steps import ErasureListener, ErasureNotes, Steps
+from agentctx.storage.steps import ErasureListener, Follower, Steps
 from agentctx.storage.versions import SaveCommand
-from agentctx.times import Clock
-
-T = TypeVar("T")
 
 MS_PER_HOUR: Final = 3_600_000
 MAX_PAGE_CHARS: Final = 4_000_000
@@ -77,32 +74,12 @@ class EntryStorage(ABC):
     """Entries with their versions. What is written is decided by the steps of `saving`, for every engine."""
 
     def __init__(
-        self,
-        clock: Clock,
-        audit: AuditStorage,
-        erasures: ErasureNotes,
-        daemon: str,
-        *,
-        idempotency_hours: int,
-        max_versions: int,
+        self, follower: Follower, audit: AuditStorage, *, idempotency_hours: int, max_versions: int
     ) -> None:
-        self._clock = clock
+        self._follower = follower
         self._audit = audit
-        self._erasures = erasures
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
         self._max_versions = max_versions
-        self._daemon = daemon
-
-    @abstractmethod
-    async def _read(self, steps: Callable[[], Steps[T]]) -> T:
-        """Follow steps that change nothing, in one snapshot."""
-
-    @abstractmethod
-    def _write(self, steps: Callable[[], Steps[T]], committed: Callable[[T], None]) -> Coroutine[Any, Any, T]:
-        """Follow the steps in one transaction, if need be again from the start.
-
-        `committed` gets the result even if the caller is cancelled.
-        """
 
     async def save(
         self,
@@ -128,8 +105,8 @@ class EntryStorage(ABC):
         command = self._command(SAVE, draft.principal, embed, if_version)
         return await self._save(replace(command, revision=revision, idempotency=idempotency), draft)
 
-    def _save(self, command: SaveCommand, draft: Draft) -> Coroutine[Any, Any, SaveOutcome]:
-        return self._write(partial(saving.save, command, draft), self._announce)
+    async def _save(self, command: SaveCommand, draft: Draft) -> SaveOutcome:
+        return await self._change(partial(saving.save, command, draft))
 
     async def revise(
         self,
@@ -147,7 +124,7 @@ class EntryStorage(ABC):
             VersionConflict: `if_version` is not the live version.
         """
         command = self._command(SAVE, principal, embed, if_version)
-        return await self._write(partial(saving.revise, command, entry_id, revision), self._announce)
+        return await self._change(partial(saving.revise, command, entry_id, revision))
 
     async def delete(
         self,
@@ -166,14 +143,18 @@ class EntryStorage(ABC):
             NotFound, VersionConflict.
         """
         whose = {"if_version": if_version, "principal": principal}
-        delete = partial(forgetting.delete, entry_id, now=self._clock(), is_audited=is_audited, **whose)
-        return await self._write(delete, lambda _: self._erasures.note_deletion([entry_id]))
+        delete = partial(
+            forgetting.delete, entry_id, now=self._follower.clock(), is_audited=is_audited, **whose
+        )
+        return await self._follower.change(
+            delete, lambda _: self._follower.notes.note_deletion([entry_id]), shares_spaces=True
+        )
 
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         """Remove up to `limit` expired entries, and old idempotency keys; return the number of entries."""
-        now = self._clock()
+        now = self._follower.clock()
         sweep = partial(forgetting.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
-        erased: list[str] = await self._write(sweep, self._note_erased)
+        erased: list[str] = await self._follower.change(sweep, self._note_erased, shares_spaces=True)
         return len(erased)
 
     async def import_entry(self, draft: Draft, wanted: ImportOptions, *, embed: bool) -> SaveOutcome:
@@ -186,36 +167,39 @@ class EntryStorage(ABC):
         """
         command = self._command(IMPORT, draft.principal, embed)
         steps = partial(saving.import_entry, command, draft, wanted)
-        return await (self._read(steps) if wanted.dry_run else self._write(steps, self._announce))
+        return await (self._follower.look(steps) if wanted.dry_run else self._change(steps))
+
+    async def _change(self, steps: Callable[[], Steps[SaveOutcome]]) -> SaveOutcome:
+        return await self._follower.change(steps, self._announce, shares_spaces=True)
 
     def on_erased(self, listener: ErasureListener) -> None:
         """Register a listener for removed entries, so that it can drop what it keeps of them.
 
         It is called in this caller's event loop and must not raise.
         """
-        self._erasures.listeners.append(listener)
+        self._follower.notes.listeners.append(listener)
 
     def _command(
         self, kind: str, principal: int | None, embed: bool, if_version: int | None = None
     ) -> SaveCommand:
         return SaveCommand(
-            now=self._clock(),
+            now=self._follower.clock(),
             embed=embed,
             if_version=if_version,
             audited=AuditedChange(kind, principal) if self._audit.saves else None,
             max_versions=self._max_versions,
-            daemon=self._daemon,
+            daemon=self._follower.daemon,
         )
 
     def _announce(self, saved: SaveOutcome) -> None:
         """Drop in-memory copies of erased entries, and of a version whose successor is in quarantine."""
         self._note_erased(saved.erased)
         if saved.quarantined and saved.change is not Change.CREATED:
-            self._erasures.note_quarantined([saved.id])
+            self._follower.notes.note_quarantined([saved.id])
 
     def _note_erased(self, erased: Sequence[str]) -> None:
         if erased:
-            self._erasures.note_deletion(erased)
+            self._follower.notes.note_deletion(erased)
 
     @abstractmethod
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:

@@ -95,7 +95,7 @@ class SqliteStorage(Storage):
         follower = SqliteFollower(connections)
         self.audit = SqliteAudit(connections)
         self.entries = SqliteEntries(
-            connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
+            follower, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
         )
         self.search = SqliteSearch(connections)
         self.jobs = StoredJobs(follower)

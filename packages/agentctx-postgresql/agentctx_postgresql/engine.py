@@ -84,7 +84,7 @@ class PostgresqlStorage(Storage):
         self.presence = Presence(connections)
         self.audit = PostgresqlAudit(connections)
         self.entries = PostgresqlEntries(
-            connections, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
+            follower, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
         )
         self.jobs = StoredJobs(follower)
         self.spaces = PostgresqlSpaces(follower, connections)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from agentctx.storage import saving
 from agentctx.storage.audit import AuditStorage
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.ids import new_id
 from agentctx.storage.records import Draft, EntryKey, SaveOutcome
-from agentctx.storage.steps import Steps
 from agentctx.storage.versions import SaveCommand, Times
 from agentctx_postgresql import locks
-from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, looks_up, queries
+from agentctx_postgresql.connections import PostgresqlPart, looks_up, queries
 from agentctx_postgresql.entries import lookup, new_versions, save_groups, transfer
 from agentctx_postgresql.entries.save_groups import SaveGroups
 from agentctx_postgresql.search import terms
-from agentctx_postgresql.statements import follow
-
-T = TypeVar("T")
+from agentctx_postgresql.statements import PostgresqlFollower, follow
 
 BUILT_INLINE: Final = 8_000
 """Up to this many characters, the rows of a group are built in the event loop: a thread would cost more."""
@@ -40,10 +37,9 @@ class PostgresqlEntries(PostgresqlPart, EntryStorage):
     ids_of = queries(lookup.ids_of)
     export_page = looks_up(transfer.page, in_snapshot=True)
 
-    def __init__(self, connections: PostgresqlConnections, audit: AuditStorage, **kept: int) -> None:
-        PostgresqlPart.__init__(self, connections)
-        erasures, daemon = connections.erasures, connections.daemon
-        EntryStorage.__init__(self, connections.clock, audit, erasures, daemon, **kept)
+    def __init__(self, follower: PostgresqlFollower, audit: AuditStorage, **kept: int) -> None:
+        PostgresqlPart.__init__(self, follower.db)
+        EntryStorage.__init__(self, follower, audit, **kept)
         self.groups = SaveGroups(self._create)
         self.on_erased(terms.drop_copies)
 
@@ -56,7 +52,8 @@ class PostgresqlEntries(PostgresqlPart, EntryStorage):
                 return saved
         key = EntryKey.of(draft)
         begin = locks.begin_with_key(*key) if key else locks.BEGIN_SHARING_SPACES
-        return await self._write(partial(saving.save, command, draft), self._announce, begin=begin)
+        steps = partial(saving.save, command, draft)
+        return await self.db.write(lambda conn: follow(conn, steps()), self._announce, begin=begin)
 
     async def _create(self, group: Sequence[saving.InsertVersion]) -> Sequence[SaveOutcome | None]:
         is_short = sum(len(each.draft.content) for each in group) <= BUILT_INLINE
@@ -64,15 +61,3 @@ class PostgresqlEntries(PostgresqlPart, EntryStorage):
         new = list(built) if is_short else await asyncio.to_thread(list, built)
         write = partial(save_groups.write, new=new)
         return await self.db.write_statement(write, partial(new_versions.find_group, new=new))
-
-    async def _read(self, steps: Callable[[], Steps[T]]) -> T:
-        return await self.db.read(lambda conn: follow(conn, steps()))
-
-    async def _write(
-        self,
-        steps: Callable[[], Steps[T]],
-        committed: Callable[[T], None],
-        *,
-        begin: str = locks.BEGIN_SHARING_SPACES,
-    ) -> T:
-        return await self.db.write(lambda conn: follow(conn, steps()), committed, begin=begin)
