@@ -131,10 +131,6 @@ def inherit(entry_id: str, namespace: str, sources: Sequence[str], *, now: int) 
         yield from hold([entry_id], screened=bool(screened), revocation=revocation, now=now)
 
 
-def is_held(entry_id: str) -> Steps[bool]:
-    return bool((yield from Rows("SELECT 1 FROM quarantine WHERE entry = ?", (entry_id,))))
-
-
 def count() -> Steps[int]:
     """Count the live entries in quarantine."""
     ((found,),) = yield from Rows(_COUNT)

@@ -34,7 +34,7 @@ from agentctx.storage.sqlite.entries.rows import (
 )
 from agentctx.storage.sqlite.search import filters, keyword_search, turns
 from agentctx.storage.sqlite.search.keyword_search import Statistics
-from agentctx.storage.sqlite.trust import provenance, quarantine
+from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, MeasuredChunks, SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_cache import ScoredChunks
 from agentctx.storage.sqlite.vectors.vector_caches import VectorCaches
@@ -288,13 +288,24 @@ def narrow(conn: Connection, wanted: Filter, *, now: int) -> NarrowedFilter:
 
     Excluded may be entries of an unwanted trust, and quarantined ones that are still in the indexes.
     """
-    held = quarantine.indexed_chunks(conn, wanted.namespace, MAX_EXCLUDED)
+    held = _quarantined_chunks(conn, wanted.namespace)
     if held is not None and not filters.is_narrow(filters.any_trust(wanted)):
         others = _chunks_of_other_trust(conn, wanted) if filters.is_narrow(wanted) else frozenset()
         if others is not None and len(held | others) <= MAX_EXCLUDED:
             return NarrowedFilter(left_out=held | others)
     condition = filters.entry_condition(wanted, now=now)
     return NarrowedFilter([row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)])
+
+
+def _quarantined_chunks(conn: Connection, namespace: str) -> frozenset[int] | None:
+    """Return quarantined chunks that are still in the indexes; None if they are too many."""
+    rows = conn.execute(
+        """SELECT chunks.id FROM quarantine CROSS JOIN entries e ON e.id = quarantine.entry AND e.live = 1
+           CROSS JOIN chunks ON chunks.entry = e.seq
+           WHERE quarantine.state <> 'withdrawn' AND e.namespace = ? LIMIT ?""",
+        (namespace, MAX_EXCLUDED + 1),
+    ).fetchall()
+    return frozenset(row[0] for row in rows) if len(rows) <= MAX_EXCLUDED else None
 
 
 def _chunks_of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:

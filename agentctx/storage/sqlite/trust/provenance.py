@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from agentctx.storage import saving
+from agentctx.storage import quarantine, saving
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.quarantine import IS_QUARANTINED
-from agentctx.storage.sqlite.trust import quarantine
+from agentctx.storage.sqlite import sql
 from agentctx.storage.trust import Provenance, RecordedState
 from agentctx.wire import Quarantine, Trust
 
@@ -34,7 +34,7 @@ def note(conn: Connection, wanted: saving.NoteProvenance) -> tuple[dict[str, Tru
             "INSERT INTO derivations (entry, source) VALUES (?, ?) ON CONFLICT DO NOTHING",
             [(entry_id, source) for source in sources],
         )
-        quarantine.inherit(conn, entry_id, wanted.namespace, sources, now=wanted.now)
+        sql.follow(conn, quarantine.inherit(entry_id, wanted.namespace, sources, now=wanted.now))
     if wanted.flags is not None:
         conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
         conn.executemany(
@@ -42,8 +42,9 @@ def note(conn: Connection, wanted: saving.NoteProvenance) -> tuple[dict[str, Tru
             [(entry_id, flag) for flag in wanted.flags],
         )
     if wanted.screened:
-        quarantine.hold(conn, entry_id, screened=True, now=wanted.now)
-    return trusts, quarantine.is_held(conn, entry_id)
+        sql.follow(conn, quarantine.hold([entry_id], screened=True, now=wanted.now))
+    held = conn.execute("SELECT 1 FROM quarantine WHERE entry = ?", (entry_id,)).fetchone()
+    return trusts, held is not None
 
 
 def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
@@ -77,8 +78,8 @@ def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, .
     return _grouped(conn, _FLAGS, entries)
 
 
-def _grouped(conn: Connection, sql: str, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _grouped(conn: Connection, select: str, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for entry, value in conn.execute(sql, (json.dumps(list(entries)),)):
+    for entry, value in conn.execute(select, (json.dumps(list(entries)),)):
         found[entry] = (*found.get(entry, ()), value)
     return found

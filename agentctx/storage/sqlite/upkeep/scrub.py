@@ -13,7 +13,7 @@ from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Damage
 from agentctx.storage.scrub import Scrub, ScrubSlice, StoredChunk, chunk_damage
-from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite import checksums, sql
 from agentctx.storage.sqlite.connections import SqliteConnections
 from agentctx.storage.sqlite.entries.rows import (
     ATTRIBUTES,
@@ -24,9 +24,9 @@ from agentctx.storage.sqlite.entries.rows import (
     check_content,
     check_row,
 )
-from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.steps import Rows
 
 ROWS_PER_SLICE: Final = 500
 CHARS_PER_SLICE: Final = 4_000_000
@@ -117,7 +117,10 @@ def _damage_of(conn: Connection, rows: Sequence[Any]) -> Iterator[Damage]:
         if row[LIVE]:  # chunks of other versions are orphans, which the census counts
             live.append(row)
     chunks = _chunks_of(conn, [row[0] for row in live])
-    quarantined = quarantine.among(conn, [row[1] for row in live])
+    held = sql.execute(
+        conn, Rows("SELECT entry FROM quarantine WHERE entry IN ?ids", ([row[1] for row in live],))
+    )
+    quarantined = {row[0] for row in held}
     for row in live:
         if chunks[row[0]] or row[1] not in quarantined:
             texts = ChunkTexts(row[CONTENT], stored_cues(row[ATTRIBUTES]), "", row[HEADER])

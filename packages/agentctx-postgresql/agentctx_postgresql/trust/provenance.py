@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentctx.storage import saving
+from agentctx.storage import quarantine, saving
 from agentctx.storage.quarantine import IS_QUARANTINED
 from agentctx.storage.trust import NO_PROVENANCE, Provenance, RecordedState
 from agentctx.wire import Quarantine, Trust
-from agentctx_postgresql import locks
+from agentctx_postgresql import locks, sql
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.erasures import record_erasure
-from agentctx_postgresql.trust import quarantine
 
 _KNOWN: Final = f"""SELECT wanted.entry,
       ARRAY(SELECT flag FROM flags WHERE flags.entry = wanted.entry ORDER BY flag),
@@ -38,12 +37,12 @@ async def note(conn: Connection, wanted: saving.NoteProvenance) -> tuple[dict[st
         await locks.lock_trust_shared(conn)
         trusts = dict(await conn.fetch(_TRUSTS, sources, wanted.namespace))
         await conn.execute(_DERIVE, entry_id, sources)
-        await quarantine.inherit(conn, entry_id, wanted.namespace, sources, now=now)
+        await sql.follow(conn, quarantine.inherit(entry_id, wanted.namespace, sources, now=now))
     if wanted.flags is not None:
         await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
         await conn.execute(_FLAG, entry_id, list(wanted.flags))
     if wanted.screened:
-        await quarantine.hold(conn, entry_id, screened=True, now=now)
+        await sql.follow(conn, quarantine.hold([entry_id], screened=True, now=now))
     is_held = await conn.fetchval("SELECT 1 FROM quarantine WHERE entry = $1", entry_id) is not None
     if is_held:
         await record_erasure(conn, [entry_id])
