@@ -26,6 +26,8 @@ from agentctx.storage.versions import SaveCommand
 MS_PER_HOUR: Final = 3_600_000
 MAX_PAGE_CHARS: Final = 4_000_000
 """Size limit of a page's contents, exceeded by at most one entry, to keep replies to a few megabytes."""
+EXPORT_PAGE_CHARS: Final = 400_000
+"""A page of an export ends after this much text, so that a reply stays below a few megabytes."""
 SWEEP_STEP: Final = 100
 """Maximum number of entries removed per transaction, during which saves wait."""
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeVar
 
 import structlog
+
+from agentctx.errors import StorageCorrupt
+
+T = TypeVar("T")
 
 log = structlog.get_logger("agentctx.storage")
 
@@ -28,6 +33,16 @@ class Faults:
         if name not in self._logged and len(self._logged) < MAX_KNOWN:
             self._logged[name] = None
             log.error("entry_damaged", what=what, entry=str(entry_id)[:64], hint="Run `agentctx doctor`.")
+
+    def undamaged(self, rows: Iterable[Any], read: Callable[[Any], T], entry_id: int | str) -> list[T]:
+        """Return what `read` makes of the rows, without the damaged ones, which it records by this column."""
+        found = []
+        for row in rows:
+            try:
+                found.append(read(row))
+            except StorageCorrupt:
+                self.record("entry", row[entry_id])
+        return found
 
 
 class ReadContext(NamedTuple):

@@ -109,7 +109,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_SQL, f"{_DB}search/keyword_search.py", "_PRESENT + condition.sql"): "as above",
     (
         _SQL,
-        f"{_DB}entries/transfer.py",
+        f"{_DB}entries/lookup.py",
         "f'{SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?'",
     ): "names of columns; values are parameters",
     (

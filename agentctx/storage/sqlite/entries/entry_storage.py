@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentctx.storage.audit import AuditStorage
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.sqlite.connections import SqlitePart, looks_up, reads
-from agentctx.storage.sqlite.entries import lookup, transfer
+from agentctx.storage.sqlite.entries import lookup
 from agentctx.storage.sqlite.statements import SqliteFollower
 
 
@@ -20,7 +20,7 @@ class SqliteEntries(SqlitePart, EntryStorage):
     list_entries = looks_up(lookup.page)
     count_by_namespace = looks_up(lookup.count_by_namespace)
     ids_of = reads(lookup.ids_of)
-    export_page = looks_up(transfer.page)
+    export_page = looks_up(lookup.export_page)
 
     def __init__(self, follower: SqliteFollower, audit: AuditStorage, **kept: int) -> None:
         SqlitePart.__init__(self, follower.db)

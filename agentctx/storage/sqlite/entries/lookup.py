@@ -1,14 +1,24 @@
-"""Look up live entries, pages and histories. Every function runs inside the caller's transaction."""
+"""Look up live entries, pages, histories and exports. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.entries import MAX_PAGE_CHARS
-from agentctx.storage.faults import ReadContext
+from agentctx.storage.entries import (
+    EXPORT_PAGE_CHARS,
+    MAX_PAGE_CHARS,
+    ExportedVectors,
+    ExportPage,
+    ExportRow,
+    ExportSelection,
+)
+from agentctx.storage.faults import Faults, ReadContext
 from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.vec0 import for_lookups
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.entries.rows import (
@@ -17,10 +27,10 @@ from agentctx.storage.sqlite.entries.rows import (
     SELECT_ENTRY,
     SELECT_HEAD,
     VERSION,
-    undamaged,
     verified,
 )
 from agentctx.storage.sqlite.search.filters import LAST_CHARACTER, entry_condition
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.versions import is_expired
 
 MAX_ROW = 2**63 - 1
@@ -32,6 +42,7 @@ _LOOK_UP = """SELECT 1 FROM entries INDEXED BY {index}
     WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)"""
 _LOOK_UPS = tuple(_LOOK_UP.format(index=index) for index in ("entries_live_id", "sqlite_autoindex_entries_1"))
 
+_ACTIVE = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
 _COUNTS = """SELECT namespace, SUM(entries) FROM (
       SELECT namespace, COUNT(*) AS entries FROM entries WHERE live = 1 GROUP BY namespace
       UNION ALL SELECT namespace, -1 FROM (
@@ -147,7 +158,8 @@ def page(
         (*condition.parameters, LAST_ID if before is None else before, limit + 1),
     )
     shown, is_last = _shown(rows, limit)
-    return undamaged(shown, at.faults, with_content=with_content), None if is_last else shown[-1][ID]
+    read = partial(verified, with_content=with_content)
+    return at.faults.undamaged(shown, read, ID), None if is_last else shown[-1][ID]
 
 
 def count_by_namespace(conn: Connection, at: ReadContext) -> dict[str, int]:
@@ -190,4 +202,72 @@ def history(
         (entry_id, MAX_ROW if before is None else before, limit + 1),
     )
     shown, is_last = _shown(rows, limit)
-    return undamaged(shown, at.faults), None if is_last else shown[-1][VERSION]
+    return at.faults.undamaged(shown, verified, ID), None if is_last else shown[-1][VERSION]
+
+
+def export_page(
+    conn: Connection, context: ReadContext, selection: ExportSelection, *, after: int, limit: int
+) -> ExportPage:
+    """Return live entries after row `after`, oldest first, at most `limit`.
+
+    Damaged chunks are left out.
+    """
+    now, faults = context
+    condition, parameters = _selected(selection, now)
+    rows = conn.execute(
+        f"{SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?",
+        (after, *parameters, limit + 1),
+    )
+    found: list[ExportRow] = []
+    last, chars = after, 0
+    for row in rows:
+        if len(found) == limit or chars > EXPORT_PAGE_CHARS:
+            return ExportPage(tuple(found), last)
+        last = row[0]
+        try:
+            exported = _exported(conn, row, selection, faults)
+        except StorageCorrupt:
+            faults.record("entry", row[1])
+            continue
+        found.append(exported)
+        chars += sum(len(version.content) for version in (exported.entry, *exported.versions))
+    return ExportPage(tuple(found), None)
+
+
+def _selected(selection: ExportSelection, now: int) -> tuple[str, list[Any]]:
+    parts = ["e.live = 1", "(e.expires IS NULL OR e.expires > ?)"]
+    values: list[Any] = [now]
+    for column, names in (("namespace", selection.namespaces), ("collection", selection.collections)):
+        if names:
+            parts.append(f"e.{column} IN (SELECT value FROM json_each(?))")  # noqa: S608 - a constant
+            values.append(json.dumps(names))
+    if selection.since is not None:
+        parts.append("e.updated >= ?")
+        values.append(selection.since)
+    return " AND ".join(parts), values
+
+
+def _exported(conn: Connection, row: Any, selection: ExportSelection, faults: Faults) -> ExportRow:
+    entry = verified(row)
+    spans = conn.execute(
+        "SELECT id, start_at, end_at FROM chunks WHERE entry = ? AND cue = 0 ORDER BY ordinal", (row[0],)
+    ).fetchall()
+    older: Iterable[Any] = ()
+    if selection.with_history:
+        older = conn.execute(f"{SELECT_ENTRY} WHERE e.id = ? AND e.live = 0 ORDER BY e.version", (entry.id,))
+    return ExportRow(
+        entry=entry,
+        versions=tuple(faults.undamaged(older, verified, ID)),
+        chunks=tuple((start, end) for _, start, end in spans),
+        vectors=_vectors(conn, [chunk for chunk, _, _ in spans]) if selection.with_vectors else None,
+    )
+
+
+def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
+    """Return the vectors of the active space; None without one."""
+    space = conn.execute(_ACTIVE).fetchone()
+    if space is None:
+        return None
+    select = f"SELECT embedding FROM {for_lookups(conn, SpaceIndex(space[0]).table)} WHERE id = ?"  # noqa: S608 - quoted
+    found = [conn.execute(select, (chunk,)).fetchone() for chunk in chunks]
+    return ExportedVectors(json.loads(space[1]), tuple(bytes(row[0]) if row else None for row in found))

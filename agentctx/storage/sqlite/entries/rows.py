@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import ChunkTexts, stored_cues
-from agentctx.storage.faults import Faults
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
@@ -57,17 +54,6 @@ def check_row(row: Any) -> None:
     content_hash, labels, header, scope, checksum = row[HASH:CHUNK]
     head = (*row[1:CONTENT], content_hash, row[10], labels, header, scope, *row[11:18])
     checksums.check_head(head, checksum)
-
-
-def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True) -> list[Entry]:
-    """Return the undamaged entries of the rows, and note the damaged ones."""
-    found = []
-    for row in rows:
-        try:
-            found.append(verified(row, with_content=with_content))
-        except StorageCorrupt:
-            faults.record("entry", row[1])
-    return found
 
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:

@@ -15,7 +15,7 @@ from agentctx.storage.records import Draft, EntryKey, SaveOutcome
 from agentctx.storage.versions import SaveCommand, Times
 from agentctx_postgresql import locks
 from agentctx_postgresql.connections import PostgresqlPart, looks_up, queries
-from agentctx_postgresql.entries import lookup, new_versions, save_groups, transfer
+from agentctx_postgresql.entries import lookup, new_versions, save_groups
 from agentctx_postgresql.entries.save_groups import SaveGroups
 from agentctx_postgresql.search import terms
 from agentctx_postgresql.statements import PostgresqlFollower, follow
@@ -35,7 +35,7 @@ class PostgresqlEntries(PostgresqlPart, EntryStorage):
     list_entries = looks_up(lookup.page, in_snapshot=True)
     count_by_namespace = looks_up(lookup.count_by_namespace)
     ids_of = queries(lookup.ids_of)
-    export_page = looks_up(transfer.page, in_snapshot=True)
+    export_page = looks_up(lookup.export_page, in_snapshot=True)
 
     def __init__(self, follower: PostgresqlFollower, audit: AuditStorage, **kept: int) -> None:
         PostgresqlPart.__init__(self, follower.db)

@@ -1,16 +1,26 @@
-"""Look up live entries, pages and histories. Every function runs inside the caller's transaction."""
+"""Look up live entries, pages, histories and exports. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any, Final
 
-from agentctx.storage.entries import MAX_PAGE_CHARS
-from agentctx.storage.faults import ReadContext
+from agentctx.errors import StorageCorrupt
+from agentctx.storage.entries import (
+    EXPORT_PAGE_CHARS,
+    MAX_PAGE_CHARS,
+    ExportedVectors,
+    ExportPage,
+    ExportRow,
+    ExportSelection,
+)
+from agentctx.storage.faults import Faults, ReadContext
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 from agentctx_postgresql.driver import Connection
-from agentctx_postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, undamaged, verified
+from agentctx_postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, verified
 from agentctx_postgresql.search.filters import LAST_CHARACTER, Parameters, entry_condition
 
 LAST_ID: Final = "\U0010ffff"
@@ -19,6 +29,8 @@ ROWS_AT_ONCE: Final = 20
 """Number of rows fetched at once, limited because a text may be a megabyte long."""
 LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
 
+_ACTIVE: Final = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
+_OLDEST_RUNNING: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _COUNTS: Final = """SELECT namespace, sum(entries)::bigint FROM (
       SELECT namespace, count(*) AS entries FROM entries WHERE live GROUP BY namespace
       UNION ALL SELECT namespace, -1 FROM (
@@ -110,7 +122,8 @@ async def page(
         prefetch=ROWS_AT_ONCE,
     )
     shown, is_last = await _shown(rows, limit)
-    return undamaged(shown, at.faults, with_content=with_content), None if is_last else shown[-1]["id"]
+    read = partial(verified, with_content=with_content)
+    return at.faults.undamaged(shown, read, "id"), None if is_last else shown[-1]["id"]
 
 
 async def history(
@@ -130,7 +143,7 @@ async def history(
         prefetch=ROWS_AT_ONCE,
     )
     shown, is_last = await _shown(rows, limit)
-    return undamaged(shown, at.faults), None if is_last else shown[-1]["version"]
+    return at.faults.undamaged(shown, verified, "id"), None if is_last else shown[-1]["version"]
 
 
 async def count_by_namespace(conn: Connection, at: ReadContext) -> dict[str, int]:
@@ -159,3 +172,75 @@ async def _shown(rows: AsyncIterator[Any], limit: int) -> tuple[list[Any], bool]
         shown.append(row)
         chars += len(row["content"])
     return shown, True
+
+
+async def export_page(
+    conn: Connection, context: ReadContext, selection: ExportSelection, *, after: int, limit: int
+) -> ExportPage:
+    """Return live entries in the order of the transactions that changed them, after transaction `after`.
+
+    All rows of a transaction are on the same page. A page never ends at a transaction that may still be
+    running, because its later rows would be missed.
+    """
+    now, faults = context
+    oldest_running = await conn.fetchval(_OLDEST_RUNNING)
+    parameters = Parameters()
+    condition = _selected(selection, parameters, now)
+    since = f"e.x > {parameters.add(str(after))}::text::xid8"
+    sql = f"{SELECT_ENTRY} WHERE {since} AND {condition} ORDER BY e.x, e.seq"
+    found: list[ExportRow] = []
+    last, chars = after, 0
+    async for row in conn.cursor(sql, *parameters, prefetch=ROWS_AT_ONCE):
+        is_full = len(found) >= limit or chars > EXPORT_PAGE_CHARS
+        if is_full and after < last < min(row["x"], oldest_running):
+            return ExportPage(tuple(found), last)
+        last = row["x"]
+        try:
+            exported = await _exported(conn, row, selection, faults)
+        except StorageCorrupt:
+            faults.record("entry", row["id"])
+            continue
+        found.append(exported)
+        chars += sum(len(version.content) for version in (exported.entry, *exported.versions))
+    return ExportPage(tuple(found), None)
+
+
+def _selected(selection: ExportSelection, parameters: Parameters, now: int) -> str:
+    parts = ["e.live", f"(e.expires IS NULL OR e.expires > {parameters.add(now)})"]
+    for column, names in (("namespace", selection.namespaces), ("collection", selection.collections)):
+        if names:
+            parts.append(f"e.{column} = ANY ({parameters.add(list(names))}::text[])")
+    if selection.since is not None:
+        parts.append(f"e.updated >= {parameters.add(selection.since)}")
+    return " AND ".join(parts)
+
+
+async def _exported(conn: Connection, row: Any, selection: ExportSelection, faults: Faults) -> ExportRow:
+    entry = verified(row)
+    spans = await conn.fetch(
+        "SELECT id, start_at, end_at FROM chunks WHERE entry = $1 AND cue = 0 ORDER BY ordinal", row["seq"]
+    )
+    older: Sequence[Any] = ()
+    if selection.with_history:
+        older = await conn.fetch(
+            f"{SELECT_ENTRY} WHERE e.id = $1 AND NOT e.live ORDER BY e.version", entry.id
+        )
+    return ExportRow(
+        entry=entry,
+        versions=tuple(faults.undamaged(older, verified, "id")),
+        chunks=tuple((start, end) for _, start, end in spans),
+        vectors=await _vectors(conn, [row[0] for row in spans]) if selection.with_vectors else None,
+    )
+
+
+async def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
+    """Return the vectors of the active space, or None without one."""
+    space = await conn.fetchrow(_ACTIVE)
+    if space is None:
+        return None
+    rows = await conn.fetch(
+        f"SELECT chunk, embedding FROM vec_{space['id']:d} WHERE chunk = ANY ($1::bigint[])",  # noqa: S608 - a number
+        list(chunks),
+    )
+    stored = {row[0]: row[1].tobytes() for row in rows}
+    return ExportedVectors(json.loads(space["fingerprint"]), tuple(stored.get(chunk) for chunk in chunks))

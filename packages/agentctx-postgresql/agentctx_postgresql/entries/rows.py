@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Final
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import content_hash
-from agentctx.storage.faults import Faults
 from agentctx.storage.records import Entry
 
 IS_PENDING: Final = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
@@ -39,17 +37,6 @@ def verified(row: Any, *, with_content: bool = True) -> Entry:
     if with_content and content_hash(row["content"]) != row["content_hash"]:
         raise StorageCorrupt(f"The entry {row['id'][:64]!r} is damaged on the disk.")
     return entry_of(row)
-
-
-def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True) -> list[Entry]:
-    """Return the entries of undamaged rows, and note the damaged ones."""
-    found = []
-    for row in rows:
-        try:
-            found.append(verified(row, with_content=with_content))
-        except StorageCorrupt:
-            faults.record("entry", row["id"])
-    return found
 
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:
