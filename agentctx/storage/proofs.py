@@ -102,21 +102,3 @@ def plain_words(text: str, limit: int) -> list[str]:
     """
     words = dict.fromkeys(match[0].lower() for match in re.finditer(_PLAIN_WORD, text))
     return [word for word in words if word not in STOP_WORDS][:limit]
-
-
-@dataclass(frozen=True, slots=True)
-class SlotCount:
-    """The number of slots by state.
-
-    `dead` slots belong to blocks that packing would free; `spare` slots are all others without a vector,
-    fewer than a block per namespace.
-    """
-
-    used: int = 0
-    dead: int = 0
-    spare: int = 0
-
-    @property
-    def dead_slot_ratio(self) -> float:
-        """The share of dead slots, from 0 to 1; 0 for an empty table."""
-        return self.dead / (self.used + self.dead + self.spare) if self.dead else 0.0
