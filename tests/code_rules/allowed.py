@@ -20,7 +20,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_PARTICIPLE, "agentctx/errors.py", "Expired"): "an exception that callers of the client catch",
     (
         _SQL,
-        f"{_PG}upkeep/integrity.py",
+        f"{_PG}upkeep/upkeep_storage.py",
         "f'REINDEX SCHEMA CONCURRENTLY {schema}'",
     ): "quoted by the server",
     (
@@ -75,8 +75,8 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     ): _CONDITION,
     (_SQL, f"{_PG}search/vector_search.py", "_DISTANCES.format(table=table_of(space))"): _SPACE,
     (_SQL, f"{_PG}upkeep/proofs.py", "_WITHOUT_JOB.format(no_vector=no_vector)"): "a constant with a number",
-    (_SQL, f"{_PG}upkeep/integrity.py", "_NO_VECTORS.format(space=space)"): _SPACE,
-    (_SQL, f"{_PG}upkeep/integrity.py", "_MISPLACED.format(space=space)"): _SPACE,
+    (_SQL, f"{_PG}upkeep/upkeep_storage.py", "_NO_VECTORS.format(space=space)"): _SPACE,
+    (_SQL, f"{_PG}upkeep/upkeep_storage.py", "_MISPLACED.format(space=space)"): _SPACE,
     (
         _SQL,
         f"{_PG}vectors/nearest_index.py",
