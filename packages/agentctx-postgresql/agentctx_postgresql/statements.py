@@ -14,7 +14,6 @@ from agentctx_postgresql.driver import BEGIN, Connection
 from agentctx_postgresql.entries import writes
 from agentctx_postgresql.entries.copying import COPY_STATEMENTS
 from agentctx_postgresql.queue.jobs import JOB_STATEMENTS
-from agentctx_postgresql.trust import provenance
 from agentctx_postgresql.trust.statements import TRUST_STATEMENTS
 from agentctx_postgresql.vectors.spaces import SPACE_STATEMENTS
 
@@ -30,7 +29,6 @@ EXECUTE: Final[sql.Functions] = {
     saving.FindState: writes.find_state,
     saving.WasForgotten: lambda conn, wanted: audit_events.was_forgotten(conn, wanted.entry_id),
     forgetting.LockEntry: writes.lock,
-    saving.NoteProvenance: provenance.note,
     saving.InsertVersion: writes.insert_version,
     saving.ChangeInPlace: writes.change_in_place,
     saving.Remember: writes.remember,

@@ -1,4 +1,4 @@
-"""The statements of quarantine and revocation on a PostgreSQL server."""
+"""The statements of provenance, quarantine and revocation on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agentctx.errors import StorageCorrupt
+from agentctx.storage import quarantine, saving
 from agentctx.storage.quarantine import (
+    IS_QUARANTINED,
     CutAgain,
     FindOfNamespace,
     FindSound,
@@ -15,14 +17,60 @@ from agentctx.storage.quarantine import (
 )
 from agentctx.storage.records import Entry, Job
 from agentctx.storage.revocation import FindReached, RevocationExists
+from agentctx.storage.trust import NO_PROVENANCE, Provenance, RecordedState
 from agentctx.storage.trust_storage import FindProvenance
+from agentctx.wire import Quarantine, Trust
 from agentctx_postgresql import locks, sql
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks, lookup
 from agentctx_postgresql.entries.chunks import RESERVED_MS, Reservation
 from agentctx_postgresql.erasures import record_erasure
-from agentctx_postgresql.trust import provenance
 from agentctx_postgresql.upkeep import repair
+
+_KNOWN: Final = f"""SELECT wanted.entry,
+      ARRAY(SELECT flag FROM flags WHERE flags.entry = wanted.entry ORDER BY flag),
+      ARRAY(SELECT source FROM derivations WHERE derivations.entry = wanted.entry ORDER BY source),
+      quarantine.entry IS NOT NULL AND {IS_QUARANTINED}, quarantine.revocation,
+      file_states.state, file_states.reason, file_states.since
+    FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)
+      LEFT JOIN file_states USING (entry)"""  # noqa: S608 - constant
+_TRUSTS: Final = "SELECT id, trust FROM entries WHERE id = ANY ($1::text[]) AND live AND namespace = $2"
+_DERIVE: Final = (
+    "INSERT INTO derivations (entry, source) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING"
+)
+_FLAG: Final = "INSERT INTO flags (entry, flag) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING"
+
+
+async def _note(conn: Connection, wanted: saving.NoteProvenance) -> tuple[dict[str, Trust], bool]:
+    entry_id, sources, now = wanted.entry_id, list(dict.fromkeys(wanted.sources)), wanted.now
+    trusts: dict[str, Trust] = {}
+    if sources:
+        await locks.lock_trust_shared(conn)
+        trusts = dict(await conn.fetch(_TRUSTS, sources, wanted.namespace))
+        await conn.execute(_DERIVE, entry_id, sources)
+        await sql.follow(conn, quarantine.inherit(entry_id, wanted.namespace, sources, now=now))
+    if wanted.flags is not None:
+        await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
+        await conn.execute(_FLAG, entry_id, list(wanted.flags))
+    if wanted.screened:
+        await sql.follow(conn, quarantine.hold([entry_id], screened=True, now=now))
+    is_held = await conn.fetchval("SELECT 1 FROM quarantine WHERE entry = $1", entry_id) is not None
+    if is_held:
+        await record_erasure(conn, [entry_id])
+    return trusts, is_held
+
+
+async def _provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
+    """Return the provenance of each entry that has any."""
+    found = {}
+    for entry, flags, sources, is_held, revocation, *state in await conn.fetch(_KNOWN, list(entries)):
+        reason: Quarantine | None = None
+        if is_held:
+            reason = "screened" if revocation is None else "revoked"
+        file_state = RecordedState(*state) if state[0] else None
+        found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation, file_state)
+    return {entry: each for entry, each in found.items() if each != NO_PROVENANCE}
+
 
 _OF_NAMESPACE: Final = """SELECT id FROM entries WHERE id = ANY ($1::text[]) AND live AND namespace = $2
     AND (NOT $3 OR attributes->'file' IS NOT NULL)"""
@@ -57,7 +105,8 @@ async def _cut_again(conn: Connection, wanted: CutAgain) -> Sequence[Job]:
 
 
 TRUST_STATEMENTS: Final[sql.Functions] = {
-    FindProvenance: lambda conn, each: provenance.provenance(conn, each.entries),
+    saving.NoteProvenance: _note,
+    FindProvenance: lambda conn, each: _provenance(conn, each.entries),
     FindOfNamespace: _of_namespace,
     FindReached: _find_reached,
     RevocationExists: _revocation_exists,

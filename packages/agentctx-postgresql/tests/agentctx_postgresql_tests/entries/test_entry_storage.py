@@ -15,8 +15,8 @@ from agentctx.storage.saving import InsertVersion
 from agentctx.storage.versions import SaveCommand, Times
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.engine import PostgresqlStorage
-from agentctx_postgresql.entries import save_groups
-from agentctx_postgresql.entries.save_groups import MIN_SHARE, SaveGroups, group_size
+from agentctx_postgresql.entries import entry_storage
+from agentctx_postgresql.entries.entry_storage import MIN_SHARE, SaveGroups, group_size
 from agentctx_testing.drafts import FINGERPRINT, keyless, vector
 
 WAIT_S = 60
@@ -136,7 +136,7 @@ async def test_a_group_whose_reply_is_lost_is_saved_once(
     storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch, was_committed: bool
 ) -> None:
     await storage.spaces.open(FINGERPRINT)
-    write = save_groups.write
+    write = entry_storage.write_group
     written: list[Sequence[SaveOutcome | None]] = []
 
     async def lose_the_first_reply(conn: Connection, **kwargs: Any) -> Sequence[SaveOutcome | None]:
@@ -147,7 +147,7 @@ async def test_a_group_whose_reply_is_lost_is_saved_once(
             raise asyncpg.ConnectionDoesNotExistError
         return written[-1]
 
-    monkeypatch.setattr(save_groups, "write", lose_the_first_reply)
+    monkeypatch.setattr(entry_storage, "write_group", lose_the_first_reply)
     keys = [IdempotencyKey(1000, key, b"digest") for key in "ab"]
     saved = await asyncio.gather(
         *(storage.entries.save(keyless("text"), embed=True, idempotency=key) for key in keys),
