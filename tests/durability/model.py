@@ -19,8 +19,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from agentctx.storage import versions
 from agentctx.storage.forgetting import Erase
 from agentctx.storage.records import Entry
+from agentctx.storage.sqlite.engine import SqliteEntries
 from agentctx.storage.sqlite.entries import writes
-from agentctx.storage.sqlite.entries.entry_storage import SqliteEntries
 from agentctx.storage.sqlite.statements import EXECUTE
 from tests.durability.model_machine import MemoryMachine
 from tests.durability.model_memories import CoreMemory, DaemonMemory, Memory

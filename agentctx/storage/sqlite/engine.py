@@ -12,8 +12,10 @@ from typing import Final
 import structlog
 
 from agentctx.errors import StorageCorrupt, StorageFailed
+from agentctx.storage.audit import AuditStorage
 from agentctx.storage.base import Chore, Storage
 from agentctx.storage.copy_storage import CopyStorage
+from agentctx.storage.entries import EntryStorage
 from agentctx.storage.file import driver, migrate
 from agentctx.storage.file.connection_thread import ConnectionThread
 from agentctx.storage.file.copy import discard_copy
@@ -28,8 +30,8 @@ from agentctx.storage.spaces import SpaceStorage
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
 from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
-from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
-from agentctx.storage.sqlite.entries.entry_storage import SqliteEntries
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, looks_up, reads
+from agentctx.storage.sqlite.entries import lookup
 from agentctx.storage.sqlite.entries.rows import CUE_BYTES
 from agentctx.storage.sqlite.search import fts
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
@@ -63,6 +65,24 @@ def usage_of(conn: Connection, principal: int) -> Usage:
         (principal,),
     ).fetchone()
     return Usage(stored, waiting)
+
+
+class SqliteEntries(SqlitePart, EntryStorage):
+    """`EntryStorage` on the SQLite file: saves share a commit in the writer; reads run in the readers."""
+
+    get = looks_up(lookup.entry)
+    namespace_of = looks_up(lookup.namespace_of)
+    find = looks_up(lookup.entry_by_key)
+    find_by_prefix = looks_up(lookup.find_by_prefix)
+    history = looks_up(lookup.history)
+    list_entries = looks_up(lookup.page)
+    count_by_namespace = looks_up(lookup.count_by_namespace)
+    ids_of = reads(lookup.ids_of)
+    export_page = looks_up(lookup.export_page)
+
+    def __init__(self, follower: SqliteFollower, audit: AuditStorage, **kept: int) -> None:
+        SqlitePart.__init__(self, follower.db)
+        EntryStorage.__init__(self, follower, audit, **kept)
 
 
 class SqliteUsage(SqlitePart):
