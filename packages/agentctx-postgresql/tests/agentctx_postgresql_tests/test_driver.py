@@ -9,8 +9,7 @@ import pytest
 
 from agentctx.errors import ConfigInvalid
 from agentctx_postgresql import driver
-from agentctx_postgresql.driver import Server
-from agentctx_postgresql.hosts import each_host
+from agentctx_postgresql.driver import Server, each_host
 from agentctx_postgresql_tests.clients import opened, save
 from agentctx_postgresql_tests.server import USER
 
