@@ -206,17 +206,13 @@ def settle(*, now: int, daemon: str | None, limit: int) -> Steps[SettledRows]:
             jobs += yield from _put_back(entry_id, now=now, daemon=daemon)
             continue
         if state == "held":
-            yield from _withdraw(entry_id)
+            for (seq,) in (yield from Rows("SELECT seq FROM entries WHERE id = ? AND live", (entry_id,))):
+                yield from RemoveChunks(seq)
         elif (yield from _is_erased(entry_id, revocation, now=now)):
             erased.append(entry_id)
         yield from Execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = ?", (entry_id,))
     # Counts entries that another daemon has settled meanwhile, too: more may follow.
     return SettledRows(len(ids), tuple(erased), tuple(jobs))
-
-
-def _withdraw(entry_id: str) -> Steps[None]:
-    for (seq,) in (yield from Rows("SELECT seq FROM entries WHERE id = ? AND live", (entry_id,))):
-        yield from RemoveChunks(seq)
 
 
 def _is_erased(entry_id: str, revocation: int, *, now: int) -> Steps[bool]:

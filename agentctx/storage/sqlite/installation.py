@@ -31,14 +31,8 @@ def secret(conn: Connection) -> bytes:
 
 def find(conn: Connection, name: str) -> bytes | None:
     """Return a value; None if it is missing or damaged."""
-    return find_all(conn, name).get(name)
-
-
-def find_all(conn: Connection, *names: str) -> dict[str, bytes]:
-    """Return the named values, without missing and damaged ones."""
-    marks = ", ".join("?" * len(names))
-    rows = conn.execute(f"SELECT name, value FROM installation WHERE name IN ({marks})", names)  # noqa: S608 - marks
-    return {name: value for name, value in rows if _is_sound(name, value)}
+    row = conn.execute("SELECT value FROM installation WHERE name = ?", (name,)).fetchone()
+    return row[0] if row and _is_sound(name, row[0]) else None
 
 
 def remember(conn: Connection, name: str, value: bytes) -> None:

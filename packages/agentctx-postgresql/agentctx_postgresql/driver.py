@@ -193,14 +193,13 @@ def password_of(settings: StorageSettings) -> str | None:
 
 
 def enable_keepalive(conn: Connection) -> None:
-    """Let the kernel close a connection to a dead host, because statements have no time limit."""
+    """Let the kernel close a connection to a dead host, because statements have no time limit.
+
+    A dead host acknowledges neither data nor a probe for `KEEPALIVE_TIMEOUT_S`.
+    """
     peer = conn._transport.get_extra_info("socket")  # noqa: SLF001 - the driver offers no other access to it
-    if peer is not None and peer.family != socket.AF_UNIX:
-        set_keepalive(peer)
-
-
-def set_keepalive(peer: Any) -> None:
-    """Close a TCP connection if its host acknowledges neither data nor a probe for `KEEPALIVE_TIMEOUT_S`."""
+    if peer is None or peer.family == socket.AF_UNIX:
+        return
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE_OPTIONS.items():
         if (option := getattr(socket, name, None)) is not None:  # macOS and Linux have different ones

@@ -79,16 +79,11 @@ async def check_server(conn: Connection) -> None:
             hint='Have a superuser run `psql -c "CREATE EXTENSION vector"` in this database. Debian and '
             f"Ubuntu have it in the package postgresql-{version.major}-pgvector.",
         )
-    if parsed_version(found) < OLDEST_VECTOR:
+    if tuple(map(int, re.findall(r"\d+", found)[:2])) < OLDEST_VECTOR:
         raise DriverUnsuitable(
             f"The database has pgvector {found}; agentctx needs 0.8 or newer.",
             hint='Have a superuser run `psql -c "ALTER EXTENSION vector UPDATE"` in this database.',
         )
-
-
-def parsed_version(text: str) -> tuple[int, ...]:
-    """Parse `0.8.1` into numbers."""
-    return tuple(map(int, re.findall(r"\d+", text)[:2]))
 
 
 async def migrate(conn: Connection, files: Sequence[SchemaFile]) -> list[int]:

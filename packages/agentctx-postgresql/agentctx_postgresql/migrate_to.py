@@ -97,17 +97,15 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
     source, target = source_and_target(settings, to)
     with ExitStack() as locks:
         if not dry_run:
-            locks.enter_context(_only_copy(source if source.is_file else target))
+            file = source.file if source.is_file else target.file
+            message = f"Another `agentctx migrate` is copying {file}."
+            locks.enter_context(
+                _lock(file.with_name("migrate.lock"), message, hint="Wait until it has ended.")
+            )
         if not dry_run and target.is_file:
             locks.enter_context(_no_daemon_on(target))
         with logs_to_stderr():
             return asyncio.run(_copy_memory(source, target, dry_run=dry_run))
-
-
-def _only_copy(location: MemoryLocation) -> Lock:
-    """Keep other processes from copying from or to the file. Raises `AlreadyRunning`."""
-    message = f"Another `agentctx migrate` is copying {location.file}."
-    return _lock(location.file.with_name("migrate.lock"), message, hint="Wait until it has ended.")
 
 
 def _no_daemon_on(location: MemoryLocation) -> Lock:

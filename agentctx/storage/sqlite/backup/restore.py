@@ -60,7 +60,10 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
                 source.unlink()
                 sync_folder(database.parent)
         except OSError as error:
-            raise _not_replaced(error, database) from error
+            raise StorageFailed(
+                f"Cannot replace {database}: {error.strerror or error}.",
+                hint="The database is unchanged. Check the owner and the mode of its folder.",
+            ) from error
     return RestoredBackup(
         backup=backup,
         database=str(database),
@@ -175,10 +178,3 @@ def _close_wal(database: Path) -> bool:
 def _is_damage(error: BaseException | None) -> bool:
     name: str = getattr(error, "sqlite_errorname", "") or ""
     return isinstance(error, UnicodeDecodeError) or name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT"))
-
-
-def _not_replaced(error: OSError, database: Path) -> StorageFailed:
-    return StorageFailed(
-        f"Cannot replace {database}: {error.strerror or error}.",
-        hint="The database is unchanged. Check the owner and the mode of its folder.",
-    )

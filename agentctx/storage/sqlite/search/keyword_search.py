@@ -131,7 +131,10 @@ def _scored(conn: Connection, question: _Question, chunks: Numbers, corpus: Corp
     known = fts.lengths(conn, ids)
     lengths = np.array([known.get(chunk, corpus.mean_length) for chunk in ids]) / max(corpus.mean_length, 1.0)
     rest = [number for number in range(len(question.terms)) if number not in question.counted]
-    looked_up = dict(zip(rest, _counts_in(conn, [question.terms[n] for n in rest], ids), strict=True))
+    missing: list[dict[int, int]] = [{} for _ in rest]
+    if rest and ids:
+        missing = fts.counts_in(conn, [question.terms[number] for number in rest], ids)
+    looked_up = dict(zip(rest, missing, strict=True))
     counts = [
         [looked_up[number].get(chunk, 0) for chunk in ids]
         if number in looked_up
@@ -139,10 +142,6 @@ def _scored(conn: Connection, question: _Question, chunks: Numbers, corpus: Corp
         for number, postings in enumerate(question.postings)
     ]
     return bm25.scores([each.rarity for each in question.postings], np.array(counts, np.float64), lengths)
-
-
-def _counts_in(conn: Connection, terms: Sequence[KnownTerm], ids: Sequence[int]) -> list[dict[int, int]]:
-    return fts.counts_in(conn, terms, ids) if terms and ids else [{} for _ in terms]
 
 
 def _listed(

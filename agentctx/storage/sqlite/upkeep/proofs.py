@@ -81,8 +81,11 @@ def _count(conn: Connection, first: int, last: int) -> Census:
     vectors = {index.space: set(index.chunk_ids(conn, first, last)) for index in spaces.prepared(conn)}
     words = word_index.indexed(conn, first, last)
     pending = {space: _ids(conn, _JOBS, first, last, space) for space in spaces.enabled_ids(conn)}
+    entries = 0
+    if first == FIRST_ID:
+        (entries,) = conn.execute("SELECT COUNT(*) FROM entries WHERE live = 1").fetchone()
     return Census(
-        entries=_live_entries(conn) if first == FIRST_ID else 0,
+        entries=entries,
         chunks=len(chunks),
         vectors=sum(len(stored) for stored in vectors.values()),
         chunks_without_job=sum(
@@ -94,10 +97,6 @@ def _count(conn: Connection, first: int, last: int) -> Census:
         words_without_chunk=len(words - chunks),
         chunks_without_words=len(live - words),
     )
-
-
-def _live_entries(conn: Connection) -> int:
-    return int(conn.execute("SELECT COUNT(*) FROM entries WHERE live = 1").fetchone()[0])
 
 
 def _ids(conn: Connection, sql: str, *parameters: int) -> set[int]:

@@ -97,11 +97,6 @@ def fill_missing(conn: Connection) -> None:
         index = SpaceIndex(space.id)
         if index in spaces.prepared(conn) and space.dimension:
             index.seal(conn, space.dimension)
-    mark_filled(conn)
-
-
-def mark_filled(conn: Connection) -> None:
-    """Mark all checksums as written, so that none are added later."""
     _remember(conn, {_FILLED: 1})
 
 

@@ -103,10 +103,6 @@ def _set_state(conn: Connection, wanted: SetState) -> None:
     )
 
 
-def _fill_at_once(conn: Connection, wanted: FillAtOnce) -> None:
-    backfill(conn, wanted.space, now=wanted.now, limit=_ALL)
-
-
 def total_pending(conn: Connection, space_id: int) -> PendingTotal:
     """Return the pending and buried jobs of a space, and the size of pending texts, ignoring overlaps."""
     pending, buried = conn.execute(
@@ -134,7 +130,7 @@ SPACE_STATEMENTS: Final[sql.Functions] = {
     CreateVectors: lambda conn, each: SpaceIndex(each.space).create(conn, each.dimension),
     DropVectors: lambda conn, each: SpaceIndex(each.space).drop(conn),
     HasGaps: lambda conn, each: bool(_missing(conn, each.space.id)),
-    FillAtOnce: _fill_at_once,
+    FillAtOnce: lambda conn, each: backfill(conn, each.space, now=each.now, limit=_ALL),
     CreateMissingJobs: lambda conn, each: backfill(conn, each.space, now=each.now, limit=each.limit),
     CountPending: lambda conn, each: total_pending(conn, each.space),
 }

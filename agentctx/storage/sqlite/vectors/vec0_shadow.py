@@ -70,14 +70,9 @@ class _Block:
     vectors: npt.NDArray[np.float32]
 
 
-def part_tables(table: str) -> list[str]:
-    """Return the names of the shadow tables."""
-    return [f"{table}_{part}" for part in _PARTS]
-
-
 def missing_tables(connection: Connection, table: str) -> list[str]:
     """Return the missing tables, including the virtual one."""
-    names = [table, *part_tables(table)]
+    names = [table, *(f"{table}_{part}" for part in _PARTS)]
     present = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     return [name for name in names if name not in present]
 
