@@ -23,6 +23,7 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.writer import Writer
 from agentctx.storage.injections import InjectionStorage
+from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.offline import size_of
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
@@ -42,7 +43,6 @@ from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
 from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB
-from agentctx.storage.stored_jobs import StoredJobs
 from agentctx.storage.trust_storage import TrustStorage
 from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
@@ -118,7 +118,7 @@ class SqliteStorage(Storage):
             follower, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
         )
         self.search = SqliteSearch(connections)
-        self.jobs = StoredJobs(follower)
+        self.jobs = OutboxStorage(follower)
         self.spaces = SpaceStorage(follower)
         self.trust = TrustStorage(follower)
         self.upkeep = SqliteUpkeep(connections)

@@ -13,9 +13,9 @@ from agentctx.errors import StorageFailed
 from agentctx.storage.base import Chore, ServerSchema, Storage
 from agentctx.storage.copy_storage import CopyStorage
 from agentctx.storage.injections import InjectionStorage
+from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
-from agentctx.storage.stored_jobs import StoredJobs
 from agentctx.storage.trust_storage import TrustStorage
 from agentctx.storage.versions import MAX_VERSIONS
 from agentctx.times import Clock, wall_clock
@@ -86,7 +86,7 @@ class PostgresqlStorage(Storage):
         self.entries = PostgresqlEntries(
             follower, self.audit, idempotency_hours=idempotency_hours, max_versions=max_versions
         )
-        self.jobs = StoredJobs(follower)
+        self.jobs = OutboxStorage(follower)
         self.spaces = PostgresqlSpaces(follower, connections)
         self.usage = PostgresqlUsage(connections)
         self.search = PostgresqlSearch(connections)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.records import BuriedRow, Job, QueueDepth
 from agentctx.storage.vectors import Vectors
 
@@ -41,7 +42,7 @@ class Row:
 
 
 @dataclass
-class MemoryJobs:
+class MemoryJobs(OutboxStorage):
     """The table of jobs and the vectors of one space. `fault` may raise before any operation.
 
     `after_claim` is called after jobs are claimed, before they are returned.

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.vec0 import VectorRow
+from agentctx.storage.jobs import FindNextDue, LeaseJobs, ReleaseLeases, StoreVectors
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
-from agentctx.storage.stored_jobs import FindNextDue, LeaseJobs, ReleaseLeases, StoreVectors
 
 
 def _lease(conn: Connection, wanted: LeaseJobs) -> list[Any]:

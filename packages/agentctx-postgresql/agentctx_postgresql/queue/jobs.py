@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
-from agentctx.storage.stored_jobs import FindNextDue, LeaseJobs, ReleaseLeases, StoreVectors
+from agentctx.storage.jobs import FindNextDue, LeaseJobs, ReleaseLeases, StoreVectors
 from agentctx_postgresql import pgvector, sql
 from agentctx_postgresql.driver import Connection
 
