@@ -23,10 +23,11 @@ from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.proofs import ProofStorage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
+from agentctx.storage.scrub import ScrubStorage
 from agentctx.storage.search import SearchStorage
 from agentctx.storage.spaces import SpaceStorage
 from agentctx.storage.trust_storage import TrustStorage
-from agentctx.storage.upkeep import ScrubStorage, UpkeepStorage
+from agentctx.storage.upkeep import UpkeepStorage
 from agentctx.times import Clock
 
 

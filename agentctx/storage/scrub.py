@@ -35,8 +35,8 @@ class StoredChunk(NamedTuple):
     chunking: int
 
 
-class Scrub(ABC):
-    """`ScrubStorage` without the statements of an engine, which stores the numbers of the current pass."""
+class ScrubStorage(ABC):
+    """Verifies stored data against checksums. An engine stores the numbers of the current pass."""
 
     def __init__(self, clock: Clock, faults: Faults) -> None:
         self._clock = clock
@@ -54,9 +54,11 @@ class Scrub(ABC):
 
     @property
     def failures(self) -> int:
+        """Number of reads since startup that found damaged data and omitted it from the answer."""
         return self._faults.count
 
     async def step(self) -> bool:
+        """Check a bounded slice if a pass is running or due (once a day); return False if nothing is left."""
         now = self._clock()
         state = await self._numbers()
         cursor = state.get(_CURSOR, 0)
@@ -76,7 +78,12 @@ class Scrub(ABC):
         numbers = await self._numbers()
         return ScrubState(finished=numbers.get(_FINISHED), damaged=numbers.get(_RESULT, 0))
 
+    @abstractmethod
+    async def repair(self) -> list[Damage]:
+        """Check everything, create jobs for damaged vectors, and return what cannot be rebuilt."""
+
     async def check_all(self) -> list[Damage]:
+        """Check everything now."""
         damage: list[Damage] = []
         cursor: int | None = 0
         while cursor is not None:

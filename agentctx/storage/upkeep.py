@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from agentctx.storage.records import Census, Damage, ScrubState, SpaceFault
+from agentctx.storage.records import Census, SpaceFault
 
 REWRITE_WAIT_S: Final = 30.0
 """How long a rewrite waits for readers and for other daemons."""
@@ -102,22 +102,3 @@ class UpkeepStorage(Protocol):
             DeadlineExceeded: another transaction was in the way for `REWRITE_WAIT_S`.
             StorageFailed, StorageFull: some tables may have been rewritten; it can be repeated.
         """
-
-
-class ScrubStorage(Protocol):
-    """Verifies stored data against checksums."""
-
-    @property
-    def failures(self) -> int:
-        """Number of reads since startup that found damaged data and omitted it from the answer."""
-
-    async def step(self) -> bool:
-        """Check a bounded slice if a pass is running or due (once a day); return False if nothing is left."""
-
-    async def state(self) -> ScrubState: ...
-
-    async def check_all(self) -> list[Damage]:
-        """Check everything now."""
-
-    async def repair(self) -> list[Damage]:
-        """Check everything, create jobs for damaged vectors, and return what cannot be rebuilt."""

@@ -11,7 +11,7 @@ import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.base import Chore
-from agentctx.storage.upkeep import ScrubStorage
+from agentctx.storage.scrub import ScrubStorage
 
 log = structlog.get_logger("agentctx.embedding_queue")
 

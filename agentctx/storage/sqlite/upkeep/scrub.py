@@ -12,7 +12,7 @@ from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.records import Damage
-from agentctx.storage.scrub import Scrub, ScrubSlice, StoredChunk, chunk_damage
+from agentctx.storage.scrub import ScrubSlice, ScrubStorage, StoredChunk, chunk_damage
 from agentctx.storage.sqlite import checksums, sql
 from agentctx.storage.sqlite.connections import SqliteConnections
 from agentctx.storage.sqlite.entries.rows import (
@@ -35,7 +35,7 @@ SLICE_TIMEOUT_S: Final = 20.0
 _FILLED: Final = "filled"
 
 
-class SqliteScrub(Scrub):
+class SqliteScrub(ScrubStorage):
     """`ScrubStorage` on the SQLite file."""
 
     def __init__(self, connections: SqliteConnections) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, content_hash, stored_cues
 from agentctx.storage.records import Damage
-from agentctx.storage.scrub import Scrub, ScrubSlice, StoredChunk, chunk_damage
+from agentctx.storage.scrub import ScrubSlice, ScrubStorage, StoredChunk, chunk_damage
 from agentctx_postgresql.connections import CHECK_TIMEOUT_S, PostgresqlConnections
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.upkeep import leases
@@ -28,7 +28,7 @@ _REMEMBER: Final = """INSERT INTO progress (name, value) VALUES ('scrub ' || $1,
     ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
 
 
-class PostgresqlScrub(Scrub):
+class PostgresqlScrub(ScrubStorage):
     """`ScrubStorage` on a PostgreSQL server."""
 
     def __init__(self, connections: PostgresqlConnections) -> None:
@@ -36,7 +36,7 @@ class PostgresqlScrub(Scrub):
         self.db = connections
 
     async def step(self) -> bool:
-        """Check a slice; see the protocol. Also returns False while another daemon scrubs."""
+        """Check a slice, like the base. Also returns False while another daemon scrubs."""
         return await leases.take(self.db, TASK) and await super().step()
 
     async def repair(self) -> list[Damage]:
