@@ -111,13 +111,8 @@ def checks(function: Query[P, T]) -> Method[P, T]:
     return _method(SqliteConnections.check, function)
 
 
-def writes(function: Query[P, T]) -> Method[P, T]:
-    """Return a method that runs the function as one transaction of the writer."""
-    return _method(SqliteConnections.write, function)
-
-
 def removes(function: Query[P, T]) -> Method[P, T]:
-    """Return a method like `writes`, for a deleting function; the deleted data then also leaves the files."""
+    """Return a method that runs a deleting function as one transaction; the data also leaves the files."""
     return _method(SqliteConnections.remove, function)
 
 

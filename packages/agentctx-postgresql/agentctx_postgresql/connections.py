@@ -332,11 +332,6 @@ class PostgresqlPart:
         self.db = connections
 
 
-def writes(function: Query[P, T]) -> Method[P, T]:
-    """Turn a function into a method that runs it as one transaction."""
-    return _method(PostgresqlConnections.write, function)
-
-
 def reads(function: Query[P, T], *, timeout_s: float = READ_TIMEOUT_S) -> Method[P, T]:
     """Turn a function into a method that runs it in one snapshot."""
     return _method(partial(PostgresqlConnections.read, timeout_s=timeout_s), function)
