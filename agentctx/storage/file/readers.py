@@ -7,6 +7,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
@@ -99,13 +100,13 @@ class Readers:
 
     async def _run_on_free(self, fn: Callable[[Connection], T], timeout_s: float) -> T:
         thread = self._free.pop() if self._free else await self._opened()
-        running = _ReadTimer(timeout_s)
-        reading = thread.submit(lambda connection: running.timed(lambda: _in_snapshot(connection, fn)))
-        read = _RunningRead(thread, reading, running)
+        read = _RunningRead(thread, timeout_s)
+        reading = thread.submit(partial(read.timed, fn))
+        read.reading = reading
         self._reads.add(read)
         try:
-            while not reading.done() and not running.is_too_long:
-                await asyncio.wait([reading], timeout=running.remaining_s)
+            while not reading.done() and not read.is_too_long:
+                await asyncio.wait([reading], timeout=read.remaining_s)
             if not reading.done():
                 await finish(asyncio.ensure_future(_stop(thread, reading)))
                 raise _deadline_error(timeout_s)
@@ -217,38 +218,28 @@ async def _open(path: str | Path, prepare: Preparation | None) -> ConnectionThre
 
 
 class _RunningRead:
-    """A running read."""
+    """A running read, which measures how long its function has run, from within the function's thread."""
 
-    def __init__(self, thread: ConnectionThread, reading: asyncio.Future[Any], running: _ReadTimer) -> None:
+    reading: asyncio.Future[Any]
+
+    def __init__(self, thread: ConnectionThread, timeout_s: float) -> None:
         self.ended_for = ""
         """Why the read was ended early."""
         self._thread = thread
-        self._reading = reading
-        self._running = running
-
-    @property
-    def busy_for_s(self) -> float:
-        return self._running.busy_for_s
-
-    async def end(self, reason: str) -> None:
-        self.ended_for = reason
-        await _stop(self._thread, self._reading)
-
-
-class _ReadTimer:
-    """Measures how long a function has run, from within its own thread."""
-
-    def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._began: float | None = None
         self._has_ended = False
 
-    def timed(self, fn: Callable[[], T]) -> T:
+    def timed(self, fn: Callable[[Connection], T], connection: Connection) -> T:
         self._began = time.monotonic()
         try:
-            return fn()
+            return _in_snapshot(connection, fn)
         finally:
             self._has_ended = True
+
+    async def end(self, reason: str) -> None:
+        self.ended_for = reason
+        await _stop(self._thread, self.reading)
 
     @property
     def busy_for_s(self) -> float:
