@@ -169,18 +169,15 @@ class FakeProvider:
         number = self._asked
         if self._records:
             self.calls.append(call)
-        await self._pass_gate(call)
+        gate = self._gates[call.query]
+        if not gate.is_set():
+            self._waiting.set()
+        await gate.wait()
         self._require_open()
         reply = np.stack([self._vector(text) for text in call.texts])
         fault = next((fault for fault in self.faults if fault.fits(call, number)), None)
         spoiled = fault.spoil(reply) if fault else reply
         return check_reply(spoiled, count=len(call.texts), dimension=self.dimension)
-
-    async def _pass_gate(self, call: FakeCall) -> None:
-        gate = self._gates[call.query]
-        if not gate.is_set():
-            self._waiting.set()
-        await gate.wait()
 
     def _vector(self, text: str) -> Vectors:
         words = re.findall(r"\w+", text.lower()) or [text]

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding.providers.base import EmbeddingProvider
-from agentctx.embedding.providers.prices import Price, price_of
+from agentctx.embedding.providers.prices import price_of
 from agentctx.embedding.providers.spending import FILE_NAME, Clock, Spending
 from agentctx.errors import ConfigInvalid, UnknownProvider
 from agentctx.times import wall_clock
@@ -42,8 +42,11 @@ def open_spending(
     """
     if settings.provider == NONE or not describe_provider(settings.provider).is_remote:
         return None
-    cap_usd = settings.limits.usd_per_day
-    return Spending(_price(settings), cap_usd, folder=folder, file_name=file_name, clock=clock)
+    from agentctx.embedding.providers.remote.services import model_of
+
+    service_id, limits = _ALIASES.get(settings.provider, settings.provider), settings.limits
+    price = price_of(service_id, model_of(service_id, settings), limits.usd_per_million_tokens)
+    return Spending(price, limits.usd_per_day, folder=folder, file_name=file_name, clock=clock)
 
 
 def create_provider(
@@ -109,13 +112,6 @@ def remote_url(settings: EmbeddingSettings) -> str:
 
     service = SERVICES.get(_ALIASES.get(settings.provider, settings.provider))
     return (settings.base_url or service.base_url) if service else ""
-
-
-def _price(settings: EmbeddingSettings) -> Price | None:
-    from agentctx.embedding.providers.remote.services import model_of
-
-    service_id = _ALIASES.get(settings.provider, settings.provider)
-    return price_of(service_id, model_of(service_id, settings), settings.limits.usd_per_million_tokens)
 
 
 def _embedded(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:

@@ -98,10 +98,13 @@ class Diagnosis:
     async def judge(self, batch: Batch, failure: Failure) -> RetryVerdict:
         """Decide what to do with a failed batch; asks the canary if only that can tell."""
         tries = self._tries[batch[0].id]
+        canary = failure if self.breaker.is_probing else None
+        if canary is None and needs_canary(batch, failure, tries=tries, is_fresh=self._is_fresh()):
+            canary = await self._ask_canary()
         verdict = decide(
             batch,
             failure,
-            canary=await self._canary_beside(batch, failure, tries),
+            canary=canary,
             tries=tries,
             now=self._timer.now(),
             backoff=self._backoff,
@@ -119,12 +122,6 @@ class Diagnosis:
         """Forget the tries of jobs that have ended."""
         for job in jobs:
             self._tries.pop(job, None)
-
-    async def _canary_beside(self, batch: Batch, failure: Failure, tries: int) -> Failure | None:
-        if self.breaker.is_probing:
-            return failure
-        needed = needs_canary(batch, failure, tries=tries, is_fresh=self._is_fresh())
-        return await self._ask_canary() if needed else None
 
     async def _ask_canary(self, *, as_question: bool = False) -> Failure | None:
         """Return why the canary is not embedded; None if it is."""

@@ -86,7 +86,10 @@ async def maintain(
         if withdrawn is not None:
             await _sweep_all(withdrawn, "withdrawn_entries", held)
         if scrub is not None:
-            await _scrub(scrub)
+            try:
+                await scrub.step()
+            except (DeadlineExceeded, StorageFailed) as error:
+                log.warning("scrub_failed", error=error.code, reason=error.message)
         await sleep(interval_s)
         if recheck_table is not None:
             recheck_table()
@@ -125,13 +128,6 @@ async def keep_tidy(
                 log.log(level, "deleted_text_remains", reason=problem, seconds=waited_s)
         if waited_s > PROMISED_S:
             log.info("deleted_text_is_gone", seconds=waited_s)
-
-
-async def _scrub(scrub: ScrubStorage) -> None:
-    try:
-        await scrub.step()
-    except (DeadlineExceeded, StorageFailed) as error:
-        log.warning("scrub_failed", error=error.code, reason=error.message)
 
 
 async def _sweep_all(

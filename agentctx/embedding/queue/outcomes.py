@@ -77,11 +77,8 @@ class JobOutcomes:
             with alarm_at(self._timer, at, waiter.wake.set):
                 await waiter.wake.wait()
         finally:
-            self._forget(waiter)
-
-    def _forget(self, waiter: _Waiter) -> None:
-        for job in waiter.open:
-            waiters = self._waiters[job]
-            waiters.discard(waiter)
-            if not waiters:
-                del self._waiters[job]
+            for job in waiter.open:
+                waiters = self._waiters[job]
+                waiters.discard(waiter)
+                if not waiters:
+                    del self._waiters[job]

@@ -194,7 +194,8 @@ def nearest(query: Vector, k: int, condition: Condition, collection: Collection)
     while True:
         hits = _by_index(query, asked, condition, collection)
         if len(hits) < asked:
-            if _has_more(collection, condition, len(hits)):
+            more = collection.get(where=condition, limit=len(hits) + 1, include=[])["ids"]
+            if len(more) > len(hits):
                 hits = _by_all_vectors(query, k, condition, collection)
             break
         if hits[k - 1].distance != hits[-1].distance or asked >= _MAX_RANKED:
@@ -212,11 +213,6 @@ def _by_index(query: Vector, count: int, condition: Condition, collection: Colle
     )
     columns = (answer[name][0] for name in ("ids", "documents", "metadatas", "distances"))
     return [hit_of(*row) for row in zip(*columns, strict=True)]
-
-
-def _has_more(collection: Collection, condition: Condition, count: int) -> bool:
-    """Return whether more than `count` records match."""
-    return len(collection.get(where=condition, limit=count + 1, include=[])["ids"]) > count
 
 
 def _by_all_vectors(query: Vector, k: int, condition: Condition, collection: Collection) -> list[VectorHit]:

@@ -77,14 +77,11 @@ class InMemoryVectorStore(CheckedVectorStore):
             for record, vector in zip(records, vectors, strict=True):
                 if replaces:
                     self._remove([(record.collection, record.chunk.id)])
-                self._add_row(record, vector)
-
-    def _add_row(self, record: VectorRecord, vector: Vector) -> None:
-        row = len(self._chunks)
-        self._rows[record.collection, record.chunk.id].add(row)
-        self._chunks.append((record.collection, record.chunk))
-        self._grow(vector.size)
-        self._matrix[row] = vector
+                row = len(self._chunks)
+                self._rows[record.collection, record.chunk.id].add(row)
+                self._chunks.append((record.collection, record.chunk))
+                self._grow(vector.size)
+                self._matrix[row] = vector
 
     def _grow(self, dimension: int) -> None:
         if len(self._chunks) > len(self._matrix):

@@ -206,17 +206,15 @@ def _remove_all(connection: Connection, *, dimension: int) -> None:
 def _search(
     connection: Connection, *, query: bytes, k: int, collection: str | None, where: Where
 ) -> list[VectorHit]:
-    ids = _matching_ids(connection, collection, where) if where else None
+    ids: list[int] | None = None
+    if where:
+        conditions = json.dumps(dict(where), ensure_ascii=False)
+        matching = connection.execute(_MATCHING, {"collection": collection, "wanted": conditions})
+        ids = [row_id for (row_id,) in matching]
     ranked = vec0.nearest(connection, _VECTORS, query, k, namespace=collection, ids=ids)
     rows = connection.execute(_RECORDS, (json.dumps([row_id for row_id, _ in ranked]),))
     records = {row[0]: row for row in rows}
     return [_hit(records[row_id], distance) for row_id, distance in ranked]
-
-
-def _matching_ids(connection: Connection, collection: str | None, where: Where) -> list[int]:
-    conditions = json.dumps(dict(where), ensure_ascii=False)
-    rows = connection.execute(_MATCHING, {"collection": collection, "wanted": conditions})
-    return [row_id for (row_id,) in rows]
 
 
 def _hit(row: tuple[Any, ...], distance: float) -> VectorHit:

@@ -84,10 +84,14 @@ def quantize(target: Path) -> None:
     Raises:
         ProviderFailed: the source weights are missing or not the pinned ones (stop).
     """
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
     source = MODEL.verified()
     folded = target.with_name("folded.onnx")
     _fold(source, folded)
-    _quantize_dynamic(folded, target)
+    with _temporary_files_in(target.parent):
+        # Without VNNI, 8-bit products overflow their 16-bit sums; 7-bit weights cannot.
+        quantize_dynamic(folded, target, per_channel=True, weight_type=QuantType.QInt8, reduce_range=True)
     folded.unlink()
 
 
@@ -100,14 +104,6 @@ def _fold(source: Path, folded: Path) -> None:
     options.optimized_model_filepath = str(folded)
     options.log_severity_level = 4
     runtime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
-
-
-def _quantize_dynamic(folded: Path, target: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    with _temporary_files_in(target.parent):
-        # Without VNNI, 8-bit products overflow their 16-bit sums; 7-bit weights cannot.
-        quantize_dynamic(folded, target, per_channel=True, weight_type=QuantType.QInt8, reduce_range=True)
 
 
 @contextmanager

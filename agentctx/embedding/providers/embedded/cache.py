@@ -11,8 +11,6 @@ from __future__ import annotations
 import fcntl
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from agentctx.config.bounded_files import read_bounded
@@ -34,16 +32,15 @@ def find_built(cache: Path, model: BuiltModel = MINILM) -> Path | None:
     Writes nothing.
     """
     folders = [folder for folder in (model.packaged, model_folder(cache, model)) if folder]
-    return next((folder / MODEL_NAME for folder in folders if _is_whole(folder, model.files)), None)
+    for folder in folders:
+        if all(_matches(folder / file, folder / sum_name(file)) for file in model.files):
+            return folder / MODEL_NAME
+    return None
 
 
 def sum_name(file: str) -> str:
     """Return the name of the file with a file's checksum."""
     return f"{file}.sha256"
-
-
-def _is_whole(folder: Path, files: tuple[str, ...]) -> bool:
-    return all(_matches(folder / file, folder / sum_name(file)) for file in files)
 
 
 def _matches(file: Path, recorded: Path) -> bool:
@@ -62,16 +59,10 @@ def ensure_built(cache: Path, model: BuiltModel = MINILM) -> Path:
         return built
     folder = model_folder(cache, model)
     folder.mkdir(parents=True, exist_ok=True)
-    with _exclusive(folder / "lock"):
-        return find_built(cache, model) or _build(folder, model)
-
-
-@contextmanager
-def _exclusive(path: Path) -> Iterator[None]:
-    # The kernel releases the lock when its process ends, even if it is killed.
-    with path.open("w") as lock:
+    with (folder / "lock").open("w") as lock:
+        # The kernel releases the lock when its process ends, even if it is killed.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        return find_built(cache, model) or _build(folder, model)
 
 
 def _build(folder: Path, model: BuiltModel) -> Path:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from agentctx.config.embedding import EmbeddingLimitSettings, EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding.providers.base import ProviderLimits
 from agentctx.embedding.providers.rate_limits import RateLimits
 from agentctx.embedding.providers.remote.http import Address
@@ -100,7 +100,11 @@ def create_remote(
         raise ConfigInvalid(
             f"{service_id} needs a model name.", hint="Set embedding.model to a model of that server."
         )
-    _require_price(model, settings.limits, spending)
+    if settings.limits.usd_per_day and spending.price is None:
+        raise ConfigInvalid(
+            f"embedding.limits.usd_per_day is set, but the price of {model} is not known.",
+            hint="Set embedding.limits.usd_per_million_tokens.",
+        )
     rates = RateLimits(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
     return RemoteProvider(
         service_id,
@@ -116,14 +120,6 @@ def create_remote(
         rates=rates,
         spending=spending,
     )
-
-
-def _require_price(model: str, limits: EmbeddingLimitSettings, spending: Spending) -> None:
-    if limits.usd_per_day and spending.price is None:
-        raise ConfigInvalid(
-            f"embedding.limits.usd_per_day is set, but the price of {model} is not known.",
-            hint="Set embedding.limits.usd_per_million_tokens.",
-        )
 
 
 def _wire_format(service_id: str, model: str, settings: EmbeddingSettings) -> OpenAIFormat:

@@ -60,7 +60,8 @@ class _Graph:
     def model(self) -> ModelProto:
         from onnx import TensorProto, helper
 
-        state = self._embedded_tokens()
+        embedded = self._node("Add", [self._words(), self._positions()], "embedded")
+        state = self._normalized(embedded, "emb.ln")
         for layer in range(_LAYERS):
             state = self._layer(f"l{layer}", state)
         self._node("ReduceMean", [state, self._constant("axis", [1])], "sentence_embedding", keepdims=0)
@@ -71,10 +72,6 @@ class _Graph:
         )
         opsets = [helper.make_opsetid("", 18), helper.make_opsetid(_CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
-
-    def _embedded_tokens(self) -> str:
-        words = self._node("Add", [self._words(), self._positions()], "embedded")
-        return self._normalized(words, "emb.ln")
 
     def _words(self) -> str:
         from onnx import TensorProto
