@@ -143,7 +143,10 @@ async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetri
     canaries = await storage.proofs.canaries(sample, max_chunks=MAX_HITS)
     lost_words = [each for each in canaries if each.word and not await _found_by_word(storage, each)]
     lost_vectors = [each for each in canaries if not await _found_by_vectors(storage, each)]
-    there = await _still_live(storage, [*lost_words, *lost_vectors])
+    there: set[int] = set()
+    for namespace in {each.namespace for each in (*lost_words, *lost_vectors)}:
+        lost = [each.chunk for each in (*lost_words, *lost_vectors) if each.namespace == namespace]
+        there |= set(await storage.search.resolve(lost, Filter(namespace=namespace)))
     return SelfRetrieval(
         words=sum(bool(each.word) for each in canaries),
         vectors=sum(bool(each.vectors) for each in canaries),
@@ -163,14 +166,6 @@ async def _found_by_vectors(storage: Storage, canary: Canary) -> bool:
         if not is_found(canary.chunk, await storage.search.by_vector(space, vector, in_namespace, NEAREST)):
             return False
     return True
-
-
-async def _still_live(storage: Storage, lost: Sequence[Canary]) -> set[int]:
-    found: set[int] = set()
-    for namespace in {each.namespace for each in lost}:
-        chunks = [each.chunk for each in lost if each.namespace == namespace]
-        found |= set(await storage.search.resolve(chunks, Filter(namespace=namespace)))
-    return found
 
 
 def is_found(chunk: int, nearest: Sequence[NearestChunk]) -> bool:

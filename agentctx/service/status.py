@@ -66,7 +66,7 @@ class Status:
         """Report the daemon's stored data, activity and costs."""
         known = await self._stored_status(peer)
         stats, lane = known.stats, self._lane
-        times = os.times()
+        times, proxy = os.times(), self.settings.proxy
         return wire.StatusReply(
             version=__version__,
             commit=own_commit(),
@@ -92,7 +92,9 @@ class Status:
             rss_bytes=resident_bytes(),
             vector_memory_bytes=stats.vector_memory_bytes,
             activity=self.recorder.activity(embedded=lane.queue.status().embedded if lane else 0),
-            proxy=self._proxy_status(),
+            proxy=wire.ProxyStatus(port=proxy.tcp_port, token_file=str(proxy.token_path(self.data_dir)))
+            if proxy.tcp_port
+            else None,
             reembed=known.reembed,
             without_context=without_context(self.refusals),
             backups=wire.BackupStatus(**await self.backups.holding()),
@@ -174,13 +176,6 @@ class Status:
     def _lane(self) -> Lane | None:
         """The model that answers, None if nothing is embedded."""
         return self.lanes.leading if self.lanes else None
-
-    def _proxy_status(self) -> wire.ProxyStatus | None:
-        proxy = self.settings.proxy
-        if not proxy.tcp_port:
-            return None
-        token = proxy.token_path(self.data_dir)
-        return wire.ProxyStatus(port=proxy.tcp_port, token_file=str(token))
 
     def _provider_status(self) -> wire.ProviderStatus:
         if self._lane is None:

@@ -183,6 +183,11 @@ def audit_page(rows: Sequence[AuditRow], *, limit: int) -> wire.AuditPage:
 
 
 def audit_event(row: AuditRow) -> wire.AuditEvent:
+    """Return the view of a row; the raw text of a tampered row's detail is shown too."""
+    try:
+        detail = json.loads(row.detail)
+    except (ValueError, RecursionError):
+        detail = None
     return wire.AuditEvent(
         seq=row.seq,
         at=format_time(row.at),
@@ -190,7 +195,7 @@ def audit_event(row: AuditRow) -> wire.AuditEvent:
         principal=row.principal,
         namespace=row.namespace,
         subject=row.subject,
-        detail=_detail(row.detail),
+        detail=detail if isinstance(detail, dict) else {"unreadable": row.detail[:200]},
         hash=row.hash.hex(),
     )
 
@@ -202,12 +207,3 @@ def audit_verdict(outcome: AuditOutcome) -> wire.AuditVerdict:
         faults=outcome.faults,
         listed=[wire.AuditFault(seq=fault.seq, problem=fault.problem) for fault in outcome.listed],
     )
-
-
-def _detail(text: str) -> dict[str, Any]:
-    """Parse the detail of a row; the raw text of a tampered row is shown too."""
-    try:
-        detail = json.loads(text)
-    except (ValueError, RecursionError):
-        detail = None
-    return detail if isinstance(detail, dict) else {"unreadable": text[:200]}
