@@ -27,11 +27,7 @@ class FileFacts:
     mode: int
 
 
-def _restrict_folder(machine: Machine) -> str:
-    return _restrict([machine.folder], FOLDER_MODE)
-
-
-@check(Machine, "files.folder", fix=_restrict_folder)
+@check(Machine, "files.folder", fix=lambda machine: _restrict([machine.folder], FOLDER_MODE))
 def check_folder(machine: Machine) -> Finding:
     folder, me = machine.folder, os.geteuid()
     if not folder.exists():

@@ -174,26 +174,18 @@ async def _on_agentctx_error(_: Request, error: AgentctxError) -> Response:
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
     if error.status_code == 405:
-        allowed = ", ".join(_allowed_methods(request))
+        routes = [route for route in request.app.routes if isinstance(route, Route)]
+        matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+        allowed = ", ".join(sorted({method for route in matching for method in route.methods or ()}))
         return error_response(
             MethodNotAllowed(f"{request.method} is not allowed on this path.", hint=f"Allowed: {allowed}."),
             {"Allow": allowed},
         )
-    return error_response(_from_status(error.status_code))
-
-
-def _from_status(status: int) -> AgentctxError:
-    if status == 404:
-        return NotFound("Unknown path.", hint="GET /openapi.json lists all paths.")
-    if status == 413:
-        return TooLarge("The request body is too large.")
-    return RequestFailed("The request is not valid HTTP.")
-
-
-def _allowed_methods(request: Request) -> list[str]:
-    routes = [route for route in request.app.routes if isinstance(route, Route)]
-    matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in matching for method in route.methods or ()})
+    if error.status_code == 404:
+        return error_response(NotFound("Unknown path.", hint="GET /openapi.json lists all paths."))
+    if error.status_code == 413:
+        return error_response(TooLarge("The request body is too large."))
+    return error_response(RequestFailed("The request is not valid HTTP."))
 
 
 # Handlers are coroutines because starlette runs plain functions in a thread.

@@ -106,17 +106,10 @@ def _docs_of(definition: ast.ClassDef, module: ModuleType) -> dict[tuple[str, st
     docs: dict[tuple[str, str], str] = {}
     for statement, following in zip(definition.body, definition.body[1:], strict=False):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            text = _text_of(following)
-            if text:
-                docs[definition.name, statement.target.id] = text
+            said = following.value if isinstance(following, ast.Expr) else None
+            if isinstance(said, ast.Constant) and isinstance(said.value, str):
+                docs[definition.name, statement.target.id] = " ".join(said.value.split())
     parent = getattr(module, definition.name)
     classes = {name: value for name, value in vars(module).items() if isinstance(value, type)}
     heirs = [name for name, cls in classes.items() if cls is not parent and issubclass(cls, parent)]
     return {**docs, **{(heir, field): text for heir in heirs for (_, field), text in docs.items()}}
-
-
-def _text_of(statement: ast.stmt) -> str:
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-        text = statement.value.value
-        return " ".join(text.split()) if isinstance(text, str) else ""
-    return ""

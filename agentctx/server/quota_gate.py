@@ -46,15 +46,13 @@ class QuotaGate:
         """Count a request. Raises `RateLimited` or `QuotaExceeded`."""
         is_limited = self._quotas.request(peer.uid, self._clock(), is_admin=rights.is_admin)
         if is_limited and rights and _saves(scope["method"], scope["path"]):
+            uid, adding = peer.uid, _announced(scope)
             async with self._saving:  # so that concurrent saves are added up
-                await self._count_save(peer.uid, _announced(scope))
-
-    async def _count_save(self, uid: int, adding: int) -> None:
-        now = self._clock()
-        self._known = {uid: known for uid, known in self._known.items() if now - known[0] < CACHED_S}
-        at, usage = self._known.get(uid) or (now, await self._usage(uid))
-        self._quotas.save(uid, usage, adding, now)
-        self._known[uid] = at, replace(usage, stored_bytes=usage.stored_bytes + adding)
+                now = self._clock()
+                self._known = {uid: known for uid, known in self._known.items() if now - known[0] < CACHED_S}
+                at, usage = self._known.get(uid) or (now, await self._usage(uid))
+                self._quotas.save(uid, usage, adding, now)
+                self._known[uid] = at, replace(usage, stored_bytes=usage.stored_bytes + adding)
 
 
 def _saves(method: str, path: str) -> bool:

@@ -83,9 +83,9 @@ def _lock_file(path: Path) -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        owner = _read_pid(descriptor)
+        owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
         os.close(descriptor)
-        raise _already_running(path, owner) from None
+        raise _already_running(path, owner if owner.isdigit() else "") from None
     except OSError as error:
         os.close(descriptor)
         raise ConfigInvalid(
@@ -157,11 +157,6 @@ def _open(path: Path) -> int:
             f"The lock file {path} cannot be opened: {error.strerror}.",
             hint="Choose a folder owned by the daemon's user.",
         ) from error
-
-
-def _read_pid(descriptor: int) -> str:
-    text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-    return text if text.isdigit() else ""
 
 
 def _already_running(path: Path, owner: str) -> AlreadyRunning:
