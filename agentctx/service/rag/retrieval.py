@@ -210,7 +210,10 @@ def interleaved(rankings: Sequence[Ranking]) -> Ranking:
     """
     if len(rankings) == 1:
         return rankings[0]
-    judged = [list(zip(_best_remaining(each.judged), each.judged, strict=True)) for each in rankings]
+    judged = []
+    for each in rankings:
+        best_remaining = list(accumulate((one.relevance for one in reversed(each.judged)), max))[::-1]
+        judged.append(list(zip(best_remaining, each.judged, strict=True)))
     best = [candidate for _, candidate in merge_sorted(*judged, key=lambda row: -row[0])]
     return _together(rankings, best, [candidate for each in rankings for candidate in each.rest])
 
@@ -218,11 +221,6 @@ def interleaved(rankings: Sequence[Ranking]) -> Ranking:
 def _together(rankings: Sequence[Ranking], judged: list[Candidate], rest: list[Candidate]) -> Ranking:
     texts = {chunk: text for each in rankings for chunk, text in each.texts.items()}
     return Ranking(judged, rest, texts, next((each.degraded for each in rankings if each.degraded), None))
-
-
-def _best_remaining(judged: Sequence[Candidate]) -> list[float]:
-    """Return, for each candidate, the best relevance from its position to the end."""
-    return list(accumulate((each.relevance for each in reversed(judged)), max))[::-1]
 
 
 def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:

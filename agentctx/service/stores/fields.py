@@ -227,14 +227,11 @@ def validated(model: type[Fields], values: Mapping[str, Any], limits: LimitSetti
     try:
         return model.model_validate(dict(values), context=limits)
     except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False, include_context=False)[:5]
+        paths = [shown(".".join(map(str, problem["loc"]))) or "it" for problem in found]
+        problems = "; ".join(f"{path} {_plain(each)}" for path, each in zip(paths, found, strict=True))
         known = ", ".join(model.model_fields)
-        raise InvalidInput(f"{what}: {_problems(error)}.", hint=f"Its fields are {known}.") from None
-
-
-def _problems(error: ValidationError) -> str:
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    paths = [shown(".".join(map(str, problem["loc"]))) or "it" for problem in found[:5]]
-    return "; ".join(f"{path} {_plain(problem)}" for path, problem in zip(paths, found, strict=False))
+        raise InvalidInput(f"{what}: {problems}.", hint=f"Its fields are {known}.") from None
 
 
 def _plain(problem: Any) -> str:
