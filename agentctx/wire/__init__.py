@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from agentctx.wire.injections import *  # noqa: F403
     from agentctx.wire.operations import *  # noqa: F403
     from agentctx.wire.questions import *  # noqa: F403
-    from agentctx.wire.reembed import *  # noqa: F403
     from agentctx.wire.transfer import *  # noqa: F403
     from agentctx.wire.trust import *  # noqa: F403
 
@@ -65,16 +64,19 @@ MODULES = {
         "DatabaseStatus",
         "DrainRequest",
         "Latency",
+        "ModelComparison",
+        "ModelSpace",
         "ProviderCost",
         "ProviderStatus",
         "ProxyStatus",
         "QueueReply",
+        "ReembedCost",
+        "ReembedReply",
         "RetryReply",
         "StatusReply",
         "WithoutContext",
     ),
     "questions": ("ContextReply", "ContextRequest", "Location", "Passage", "SearchReply", "SearchRequest"),
-    "reembed": ("ModelComparison", "ModelSpace", "ReembedCost", "ReembedReply"),
     "transfer": ("ExportReply", "ExportedEntry", "ImportEntry", "ImportRequest"),
     "trust": ("ReleaseReply", "RevokeReply", "RevokeRequest"),
 }
