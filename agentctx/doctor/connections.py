@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Final
 
 from agentctx.doctor.check import Finding, check, failed, passed, skipped, warned
@@ -40,17 +39,17 @@ def check_program(machine: Machine) -> Finding:
 @check(Machine, "connections.socket")
 def check_socket(machine: Machine) -> Finding:
     ours = machine.socket.absolute()
-    if others := sorted({_socket_of(command) for command in machine.find_agents().commands} - {str(ours)}):
+    used = {
+        command[command.index("--socket") + 1] if "--socket" in command[:-1] else ""
+        for command in machine.find_agents().commands
+    }
+    if others := sorted(used - {str(ours)}):
         return warned(
             f"agents use another socket: {listed(others)}",
             detail=f"This daemon listens on {ours}.",
             hint=f"{_AGAIN} Name the socket with `agentctx --socket`.",
         )
     return passed("agents use this daemon's socket")
-
-
-def _socket_of(command: Sequence[str]) -> str:
-    return command[command.index("--socket") + 1] if "--socket" in command[:-1] else ""
 
 
 @check(Machine, "connections.bridge", timeout_s=BRIDGE_S)

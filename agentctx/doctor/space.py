@@ -241,14 +241,11 @@ def is_english(text: str) -> bool | None:
     """Judge by script and common words; return None if there are too few: code, names, figures."""
     words = _WORD.findall(text.lower())
     letters = "".join(words)
-    if letters and sum(not _is_latin(letter) for letter in letters) > FOREIGN_LETTERS * len(letters):
+    latin = sum(each.isascii() or unicodedata.name(each, "").startswith("LATIN") for each in letters)
+    if letters and len(letters) - latin > FOREIGN_LETTERS * len(letters):
         return False
     english = sum(word in STOP_WORDS for word in words)
     foreign = sum(word in foreign_stop_words() for word in words)
     if max(english, foreign) < MIN_HITS:
         return None
     return english >= foreign
-
-
-def _is_latin(letter: str) -> bool:
-    return letter.isascii() or unicodedata.name(letter, "").startswith("LATIN")

@@ -44,13 +44,11 @@ class Principals:
         overflow_uid: int | None = None,
         overflow_gid: int | None = None,
         clock: Callable[[], float] = time.monotonic,
-        keep_s: float = CACHE_S,
     ) -> None:
         self._groups_of = groups_of or account_groups
         self._nobody = overflow_id("uid") if overflow_uid is None else overflow_uid
         self._no_group = overflow_id("gid") if overflow_gid is None else overflow_gid
         self._clock = clock
-        self._keep_s = keep_s
         self._cached: dict[tuple[int, int], tuple[float, Principal]] = {}
 
     def known(self, uid: int, gid: int) -> Principal | None:
@@ -68,7 +66,7 @@ class Principals:
         principal = Principal(uid, frozenset() if groups is None else (groups | {gid}) - {self._no_group})
         if len(self._cached) >= _MAX_CACHED:
             self._cached.pop(next(iter(self._cached)))
-        self._cached[uid, gid] = (self._clock() + self._keep_s, principal)
+        self._cached[uid, gid] = (self._clock() + CACHE_S, principal)
         return principal
 
 

@@ -101,18 +101,15 @@ def has_content(prompt: str) -> bool:
     """
     if len(prompt) > LONGEST_SMALL_TALK:
         return True
-    words = _content_words(prompt)
+    folded = prompt.casefold().replace("\u2019", "'").strip()
+    # "yesss" and "cooool" are read as "yes" and "cool".
+    spellings = {_STRETCHED.sub(kept, folded) for kept in (r"\1", r"\1\1")}
+    words = min(map(_words_with_content, spellings), key=len)
     return bool(words) and not (len(words) == 1 and _is_name(words[0], prompt))
 
 
-def _content_words(prompt: str) -> list[str]:
-    """Return the words that are no small talk; "yesss" and "cooool" are read as "yes" and "cool"."""
-    folded = prompt.casefold().replace("\u2019", "'").strip()
-    spellings = {_STRETCHED.sub(kept, folded) for kept in (r"\1", r"\1\1")}
-    return min(map(_words_with_content, spellings), key=len)
-
-
 def _words_with_content(folded: str) -> list[str]:
+    """Return the words that are no small talk."""
     talk = _small_talk()
     empty = [stop_words_of(folded), talk.words]
     if not _ASKS.search(folded):

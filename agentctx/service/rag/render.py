@@ -64,7 +64,7 @@ _CONTROL_TOKEN = (
     rf"<(?=[|\uff5c!]|/?[\w:-]*?(?:_|(?i:(?<![a-z])(?:{_TAG_NAMES})(?![a-z]))))"
     r"|\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]+)\])"
 )
-# Match any non-ASCII character; `_is_hidden` decides.
+# Match any non-ASCII character; `_escape` decides.
 _SUSPECT = rf"[^\n\t -~]|\\(?=u\{{)|{_CONTROL_TOKEN}"
 _IN_CONTENT = re.compile(_SUSPECT)
 _IN_QUOTES = re.compile(rf'["\n\t]|{_SUSPECT}')
@@ -172,14 +172,9 @@ def _escaped(text: str, suspects: re.Pattern[str]) -> str:
 
 
 def _escape(char: str) -> str:
-    if char.isascii() or _is_hidden(char):
-        return f"\\u{{{ord(char):X}}}"
-    return char
-
-
-def _is_hidden(char: str) -> bool:
     category = unicodedata.category(char)
-    return category[0] == "C" or category in {"Zl", "Zp"} or _INVISIBLE.match(char) is not None
+    is_hidden = category[0] == "C" or category in {"Zl", "Zp"} or _INVISIBLE.match(char) is not None
+    return f"\\u{{{ord(char):X}}}" if char.isascii() or is_hidden else char
 
 
 def _character(match: re.Match[str]) -> str:
