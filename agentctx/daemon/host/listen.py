@@ -10,7 +10,7 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -162,8 +162,11 @@ def _group_id(group: str) -> int | None:
 def _bind(path: Path, mode: int, group_id: int | None) -> socket.socket:
     with contextlib.ExitStack() as undo:
         sock = undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-        with _private_umask():
+        before = os.umask(0o177)
+        try:
             sock.bind(os.fspath(path))
+        finally:
+            os.umask(before)
         undo.callback(path.unlink)
         if group_id is not None:
             _set_group(path, group_id)
@@ -172,15 +175,6 @@ def _bind(path: Path, mode: int, group_id: int | None) -> socket.socket:
         sock.setblocking(False)
         undo.pop_all()
     return sock
-
-
-@contextlib.contextmanager
-def _private_umask() -> Iterator[None]:
-    before = os.umask(0o177)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def _set_group(path: Path, group_id: int) -> None:
