@@ -115,21 +115,15 @@ def require_unicode(texts: Sequence[str]) -> None:
     Raises:
         ProviderFailed: a text contains a lone surrogate (bury if it is the only text, else split).
     """
-    if all(_is_unicode(text) for text in texts):
-        return
-    raise ProviderFailed(
-        "A text contains a lone surrogate and is not valid Unicode.",
-        disposition=Disposition.BURY if len(texts) == 1 else Disposition.SPLIT,
-        hint="Save the text again, decoded with errors='replace'.",
-    )
-
-
-def _is_unicode(text: str) -> bool:
     try:
-        text.encode()
+        for text in texts:
+            text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        raise ProviderFailed(
+            "A text contains a lone surrogate and is not valid Unicode.",
+            disposition=Disposition.BURY if len(texts) == 1 else Disposition.SPLIT,
+            hint="Save the text again, decoded with errors='replace'.",
+        ) from None
 
 
 async def embed_questions(provider: EmbeddingProvider, texts: Sequence[str]) -> Vectors:
