@@ -108,7 +108,10 @@ def grant(
     if is_new and not dry_run:
         _replace(file, after)
     report = GrantReport(str(file), requested.kind, user, namespace, requested.rights, is_new, dry_run)
-    show(report, [grant_line(report)], as_json)
+    who = requested.name if requested.kind == "uid" else f"group {requested.name}"
+    done = "already granted" if not is_new else "would be granted" if dry_run else "granted"
+    where = [] if namespace is None else [readable(namespace)]
+    show(report, ["  ".join([done, who, requested.rights, *where, str(file)])], as_json)
     if is_new and not dry_run:
         print_note(_RELOAD)
     if (remark := _cannot_connect(requested, settings)) is not None:
@@ -138,15 +141,6 @@ def list_grants(config: ConfigFile = None, as_json: AsJson = False) -> None:
     lines = table(("WHO", "RIGHTS", "NAMESPACES"), rows, None) if rows else []
     nothing = None if rows else "no grants: only the daemon's own user and root may use it"
     show(GrantList(str(file) if file.exists() else None, grants), lines, as_json, nothing)
-
-
-def grant_line(report: GrantReport) -> str:
-    """Return the result on one line."""
-    verb = "would be granted" if report.dry_run else "granted"
-    who = report.name if report.kind == "uid" else f"group {report.name}"
-    done = verb if report.changed else "already granted"
-    where = [] if report.namespace is None else [readable(report.namespace)]
-    return "  ".join([done, who, report.rights, *where, report.file])
 
 
 def _file(config: Path | None) -> Path:
@@ -253,7 +247,9 @@ def with_grant(text: str, grant: NamedGrant) -> str:
         raise ConfigInvalid(f"The config is not valid TOML: {error}.", hint="Correct it first.") from None
     if any(_covers(each, grant) for each in grants):
         return text
-    edited = _appended(text if grants else _EMPTY_GRANTS.sub("", text, count=1), grant)
+    before = text if grants else _EMPTY_GRANTS.sub("", text, count=1)
+    gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
+    edited = "\n".join([f"{before}{gap}[[access.grants]]", *grant.lines, ""])
     with suppress(TomlUnreadable):
         if table_in(edited, _PLACE) == [*grants, grant.table] and equal_except(text, edited, _PLACE):
             return edited
@@ -261,11 +257,6 @@ def with_grant(text: str, grant: NamedGrant) -> str:
         "The grants in the config are written in a form that cannot be extended.",
         hint=f"Add this one to access.grants yourself: {{ {', '.join(grant.lines)} }}",
     )
-
-
-def _appended(text: str, grant: NamedGrant) -> str:
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    return "\n".join([f"{text}{gap}[[access.grants]]", *grant.lines, ""])
 
 
 def _covers(present: Any, grant: NamedGrant) -> bool:

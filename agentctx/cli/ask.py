@@ -28,6 +28,7 @@ MaxDistance: TypeAlias = Annotated[
 ]
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _MIN_SOURCE_WIDTH = 24
+_NOT_RELEVANT = "nothing is relevant enough for an LLM call; --all shows what was found"
 _UNLIKELY = "these are the nearest, but none is likely to answer: relevance is the chance that a passage does"
 _WORDS_MISSING = "words: "
 _INDENT = " " * (len("RELEVANCE") + len(GAP))
@@ -95,7 +96,10 @@ def context(
                 all=everything or None,
             ),
         )
-        nothing = None if reply.block or as_json else _not_relevant(client, asked)
+        nothing = None
+        if not (reply.block or as_json):
+            elsewhere = entries_elsewhere(client, asked, if_empty=True)
+            nothing = f"nothing is saved here; {elsewhere}" if elsewhere else _NOT_RELEVANT
     lines = [printable(reply.block).removesuffix("\n")] if reply.block else []
     show(reply, lines, as_json, nothing, _degraded(reply.degraded), _not_reranked(reply.rerank))
 
@@ -161,12 +165,6 @@ def location_text(location: Location) -> str:
 def _nothing(client: Client, asked: list[str]) -> str:
     elsewhere = entries_elsewhere(client, asked)
     return f"nothing was found; {elsewhere or '`agentctx list` shows what is saved'}"
-
-
-def _not_relevant(client: Client, asked: list[str]) -> str:
-    if elsewhere := entries_elsewhere(client, asked, if_empty=True):
-        return f"nothing is saved here; {elsewhere}"
-    return "nothing is relevant enough for an LLM call; --all shows what was found"
 
 
 def _not_reranked(reason: str | None) -> str | None:

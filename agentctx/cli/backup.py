@@ -36,15 +36,11 @@ def backup(
     """
     target = None if file is None else file.absolute()
     reply = _offline(target, config, data_dir) if data_dir else _by_daemon(ctx, target, config)
-    show(reply, [backup_line(reply)], as_json)
-
-
-def backup_line(reply: BackupReply) -> str:
-    """Summarize the backup on one line."""
     older = f", {reply.versions - reply.entries:,} older versions" if reply.versions > reply.entries else ""
     removed = f"  removed {len(reply.removed)} older" if reply.removed else ""
     entries = counted(reply.entries, "entry", "entries")
-    return f"backed up  {entries}{older}  {file_size(reply.bytes)}  {reply.file}{removed}"
+    line = f"backed up  {entries}{older}  {file_size(reply.bytes)}  {reply.file}{removed}"
+    show(reply, [line], as_json)
 
 
 def _by_daemon(ctx: typer.Context, target: Path | None, config: Path | None) -> BackupReply:

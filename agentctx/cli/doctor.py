@@ -78,20 +78,16 @@ def doctor(
     checkup = Checkup(config=config, data_dir=data_dir, socket=ctx.obj, ids=ids, fix=fix, offline=offline)
     with logs_to_stderr():
         reply = asyncio.run(examine(checkup))
-    show(reply, report_lines(reply, line_width(), unicode=writes_unicode()), as_json, _repairable(reply, fix))
+    fixable = sum(check.fixable and check.status in {"warn", "fail"} for check in reply.checks)
+    note = f"`agentctx doctor --fix` can repair {'one' if fixable == 1 else fixable} of these"
+    lines = report_lines(reply, line_width(), unicode=writes_unicode())
+    show(reply, lines, as_json, note if fixable and not fix else None)
     raise typer.Exit(exit_code(reply.summary, strict=strict))
 
 
 def exit_code(summary: DoctorSummary, *, strict: bool) -> int:
     """Return 1 if a check failed or, with `strict`, if there is a warning; else 0."""
     return EXIT_TROUBLE if summary.failed or (strict and summary.warned) else 0
-
-
-def _repairable(reply: DoctorReply, is_fixing: bool) -> str | None:
-    fixable = sum(check.fixable and check.status in {"warn", "fail"} for check in reply.checks)
-    if is_fixing or not fixable:
-        return None
-    return f"`agentctx doctor --fix` can repair {'one' if fixable == 1 else fixable} of these"
 
 
 def report_lines(reply: DoctorReply, limit: int | None, *, unicode: bool = True) -> list[str]:

@@ -42,8 +42,10 @@ def describe_elsewhere(asked: Sequence[str], counts: Mapping[str, int]) -> str:
     if not others:
         return ""
     # Only a single namespace can be a typo: several come from the working folder.
-    if len(asked) == 1 and asked[0] not in counts and (meant := _closest(asked[0], others)):
-        return f"did you mean {readable(meant)}? It has {counted(counts[meant], 'entry', 'entries')}"
+    if len(asked) == 1 and asked[0] not in counts:
+        names = {readable(each): each for each in others}
+        for meant in get_close_matches(readable(asked[0]), names, n=1, cutoff=_SIMILAR):
+            return f"did you mean {meant}? It has {counted(counts[names[meant]], 'entry', 'entries')}"
     first, *more = (f"{counts[each]:,} in {readable(each)}" for each in others)
     number, _, where = first.partition(" ")
     verb = "entry is" if number == "1" else "entries are"
@@ -62,9 +64,3 @@ def quoted(namespace: str) -> str:
     """Return the namespace as a word of a shell, as people read it if that names it, too."""
     shown = readable(namespace)
     return shlex.quote(shown if namespace_given(shown) == namespace else namespace)
-
-
-def _closest(asked: str, others: Sequence[str]) -> str | None:
-    names = {readable(each): each for each in others}
-    closest = get_close_matches(readable(asked), names, n=1, cutoff=_SIMILAR)
-    return names[closest[0]] if closest else None

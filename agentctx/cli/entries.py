@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import unified_diff
 from functools import partial
@@ -31,7 +31,7 @@ from agentctx.cli.scope import ask, merged
 from agentctx.client.options import EntryFilter
 from agentctx.errors import InvalidInput
 from agentctx.names import readable
-from agentctx.wire import EntryPage, EntryView, ForgetAllReply, ForgetReply, RewriteReply, VersionPage
+from agentctx.wire import EntryPage, EntryView, ForgetAllReply, ForgetReply, VersionPage
 from agentctx.wire.wording import counted, held_by_backups
 
 if TYPE_CHECKING:
@@ -137,12 +137,17 @@ def forget(
             raise InvalidInput("No entry is named.", hint="`agentctx list` shows ids and keys.")
         with connect(ctx) as client:
             rewritten = client.rewrite()
-        show(rewritten, rewritten_lines(rewritten), as_json, *_notes_on_remains(rewritten.remains))
+        lines = ["rewritten  nothing deleted is left in the database's files"]
+        if rewritten.backup:
+            lines.append(f"backed up  {rewritten.backup}  removed {len(rewritten.backups_removed)} older")
+        show(rewritten, lines, as_json, *_notes_on_remains(rewritten.remains))
         return
     with connect(ctx) as client:
         entry_id = entry_id_of(client, entry, namespace)
         if dry_run:
-            _rehearse(client, entry_id, as_json=as_json)
+            shown = client.get(entry_id)
+            name = f"  {name_of(shown)}" if shown.key else ""
+            show(shown, [f"would be forgotten  {shown.id}{name}  versions 1 to {shown.version}"], as_json)
             return
         require_consent(f"Delete {entry} and all its versions permanently?", yes=yes)
         reply = client.forget(entry_id, with_copies=with_copies)
@@ -177,26 +182,12 @@ def _rewritten(client: Client, reply: ReplyT) -> ReplyT:
     return replace(reply, backups=0, backups_until=None) if rewritten.backup else reply
 
 
-def rewritten_lines(reply: RewriteReply) -> list[str]:
-    """Say what a rewrite has cleared."""
-    lines = ["rewritten  nothing deleted is left in the database's files"]
-    if reply.backup:
-        lines.append(f"backed up  {reply.backup}  removed {len(reply.backups_removed)} older")
-    return lines
-
-
 def _report_forgotten(reply: ForgetReply) -> None:
     print_line(f"forgotten  {reply.id}  versions {reply.versions}")
     for copy in reply.copies_forgotten:
         print_line(f"forgotten  {copy}  a captured reply that repeated it")
     for part in reply.parts:
         print_line(f"kept  the other part of the turn: {part}")
-
-
-def _rehearse(client: Client, entry_id: str, *, as_json: bool) -> None:
-    shown = client.get(entry_id)
-    name = f"  {name_of(shown)}" if shown.key else ""
-    show(shown, [f"would be forgotten  {shown.id}{name}  versions 1 to {shown.version}"], as_json)
 
 
 def _notes_on_copies(reply: ForgetReply) -> list[str]:
@@ -281,7 +272,13 @@ def page_lines(page: EntryPage, limit: int | None, *, home: str | None = None) -
         return []
     heads = [("UPDATED", "COLLECTION", "NAME", "ID"), *map(_head, page.entries)]
     if limit is not None and (limit < _WIDE or max(map(width, columns(heads))) > limit):
-        heads = [("UPDATED", "COLLECTION", "KEY OR ID"), *map(_short_head, page.entries)]
+        heads = [
+            ("UPDATED", "COLLECTION", "KEY OR ID"),
+            *(
+                (each.updated[:16].replace("T", " "), each.collection, one_line(each.key or each.id, None))
+                for each in page.entries
+            ),
+        ]
     header, *lines = table(heads[0], heads[1:], None)
     room = None if limit is None else limit - len(_INDENT)
     contents = [_INDENT + one_line(_labels(each, home) + each.content, room) for each in page.entries]
@@ -291,10 +288,6 @@ def page_lines(page: EntryPage, limit: int | None, *, home: str | None = None) -
 
 def _head(entry: EntryView) -> tuple[str, ...]:
     return entry.updated, entry.collection, name_of(entry), entry.id
-
-
-def _short_head(entry: EntryView) -> tuple[str, ...]:
-    return entry.updated[:16].replace("T", " "), entry.collection, one_line(entry.key or entry.id, None)
 
 
 def quarantine_of(entry: EntryView) -> str | None:
@@ -345,28 +338,23 @@ def history(
 ) -> None:
     """Show the versions of an entry, newest first."""
     with connect(ctx) as client:
-        versions = list(_all_versions(client, entry_id_of(client, entry, namespace)))
-    lines = diff_lines(versions) if diff else version_lines(versions, line_width())
+        entry_id = entry_id_of(client, entry, namespace)
+        page = client.history(entry_id)
+        versions = list(page.versions)
+        while page.next is not None:
+            page = client.history(entry_id, cursor=page.next)
+            versions += page.versions
+    if diff:
+        lines = diff_lines(versions)
+    else:
+        rows = [
+            (str(each.version), each.updated, "live" if each.live else "old", one_line(each.content, None))
+            for each in versions
+        ]
+        lines = table(("VERSION", "UPDATED", "STATE", "CONTENT"), rows, line_width(), right={0})
     gone = versions[0].version - len(versions)
     note = f"{counted(gone, 'version')} not kept (limits.max_versions)" if gone > 0 else None
     show(VersionPage(versions=versions, next=None), lines, as_json, note)
-
-
-def _all_versions(client: Client, entry_id: str) -> Iterator[EntryView]:
-    page = client.history(entry_id)
-    yield from page.versions
-    while page.next is not None:
-        page = client.history(entry_id, cursor=page.next)
-        yield from page.versions
-
-
-def version_lines(versions: list[EntryView], limit: int | None) -> list[str]:
-    """Return one line for each version: number, time, state and the beginning of its content."""
-    rows = [
-        (str(each.version), each.updated, "live" if each.live else "old", one_line(each.content, None))
-        for each in versions
-    ]
-    return table(("VERSION", "UPDATED", "STATE", "CONTENT"), rows, limit, right={0})
 
 
 def diff_lines(versions: list[EntryView]) -> list[str]:
@@ -374,7 +362,10 @@ def diff_lines(versions: list[EntryView]) -> list[str]:
     lines: list[str] = []
     for newer, older in pairwise(versions):
         changes = unified_diff(_text(older), _text(newer), _name(older), _name(newer), lineterm="")
-        lines += [_painted(printable(line)) for line in changes] or [f"{_name(newer)}: nothing changed"]
+        lines += [
+            paint(line, style) if (style := _COLOURS.get(line[:1])) else line
+            for line in map(printable, changes)
+        ] or [f"{_name(newer)}: nothing changed"]
         lines.append("")
     oldest = versions[-1]
     return [*lines, f"{_name(oldest)}  {oldest.updated}  the first one kept"]
@@ -387,8 +378,3 @@ def _name(version: EntryView) -> str:
 def _text(version: EntryView) -> list[str]:
     attributes = [f"{name}: {value}" for name, value in shown_attributes(version.attributes).items()]
     return [*attributes, "", *version.content.splitlines()]
-
-
-def _painted(line: str) -> str:
-    style = _COLOURS.get(line[:1])
-    return paint(line, style) if style else line

@@ -9,7 +9,6 @@ from agentctx.cli.layout import one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import show, table
 from agentctx.names import readable
-from agentctx.wire import NamespaceList
 
 
 def namespaces(ctx: typer.Context, as_json: AsJson = False) -> None:
@@ -18,12 +17,6 @@ def namespaces(ctx: typer.Context, as_json: AsJson = False) -> None:
         reply = client.namespaces()
     nothing = None if reply.namespaces else "nothing is saved yet; `agentctx save --help` shows how to save"
     more = f"and {reply.more:,} smaller ones" if reply.more else None
-    show(reply, namespace_lines(reply), as_json, nothing, more)
-
-
-def namespace_lines(reply: NamespaceList) -> list[str]:
-    """Return one line for each namespace: the number of entries, and the name, whole."""
-    if not reply.namespaces:
-        return []
     rows = [(f"{each.entries:,}", one_line(readable(each.namespace), None)) for each in reply.namespaces]
-    return table(("ENTRIES", "NAMESPACE"), rows, None, right={0})
+    lines = table(("ENTRIES", "NAMESPACE"), rows, None, right={0}) if rows else []
+    show(reply, lines, as_json, nothing, more)

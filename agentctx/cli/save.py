@@ -255,28 +255,18 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
             result = wait_until_searchable(client, result)
     finally:
         show(result, [acknowledgement(result)], as_json)
-        note_redacted(result)
-        note_flags(result)
+        if result.redacted:
+            print_note(f"redacted before saving: {', '.join(result.redacted)}")
+        if result.flags:
+            print_note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
+        if result.quarantined:
+            print_note(f"in quarantine: no answer contains it until `agentctx release {result.id}`")
 
 
 def note_namespace(namespace: str) -> None:
     """Note where entries are saved, unless it is where every command looks."""
     if namespace != DEFAULT_NAMESPACE:
         print_note(f"saved in {readable(namespace)}")
-
-
-def note_flags(result: SaveResult) -> None:
-    """Note the flags of the text, and whether the entry is in quarantine."""
-    if result.flags:
-        print_note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
-    if result.quarantined:
-        print_note(f"in quarantine: no answer contains it until `agentctx release {result.id}`")
-
-
-def note_redacted(result: SaveResult) -> None:
-    """Note which kinds of secrets were removed before the text was stored."""
-    if result.redacted:
-        print_note(f"redacted before saving: {', '.join(result.redacted)}")
 
 
 def acknowledgement(result: SaveResult) -> str:

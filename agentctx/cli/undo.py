@@ -107,8 +107,11 @@ def undo(
         planned = [
             (step, exported)
             for exported in exported_entries(client, {"since": moment, "history": True, "limit": PAGE})
-            if _is_selected(exported.entry, session, agent, origin)
-            and namespace in {None, exported.entry.namespace}
+            for entry in [exported.entry]
+            if session in {None, entry.session}
+            and agent in {None, entry.agent}
+            and origin in {None, entry.origin}
+            and namespace in {None, entry.namespace}
             for step in [decide(exported, moment)]
         ]
         if planned and not dry_run:
@@ -174,12 +177,6 @@ def fields_to_restore(entry: EntryView, earlier: EntryView, *, now: int) -> Edit
 
 def _has(entry: EntryView, name: EditableField) -> bool:
     return entry.attributes.get(name) is not None
-
-
-def _is_selected(entry: EntryView, session: str | None, agent: str | None, origin: Origin | None) -> bool:
-    return (
-        session in {None, entry.session} and agent in {None, entry.agent} and origin in {None, entry.origin}
-    )
 
 
 def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -27,9 +27,6 @@ from agentctx.errors import AgentctxError
 from agentctx.names import readable
 from agentctx.wire import ExplainReply, InjectionCandidate, InjectionSummary, InjectionView
 from agentctx.wire.wording import counted
-
-if TYPE_CHECKING:
-    from agentctx.client.sync_client import Client
 
 _LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION", "CONVERSATION")
 _CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
@@ -56,10 +53,14 @@ def why(
     with connect(ctx) as client:
         if injection_id is None:
             listed = client.injections(1 if last else limit)
-            _note_left_out(client)
+            with suppress(AgentctxError):  # this user may not ask for the status
+                for line in without_context_lines(client.status()):
+                    print_note(f"no context for {line}")
             nothing = None if listed.injections else _NO_CALLS
             if not last:
-                show(listed, list_lines(listed.injections, line_width()), as_json, nothing)
+                rows = map(_list_row, listed.injections)
+                lines = table(_LIST_HEADER, rows, line_width(), right={3, 4, 5, 6})
+                show(listed, lines if listed.injections else [], as_json, nothing)
                 return
             if nothing:
                 print_note(nothing)
@@ -67,20 +68,6 @@ def why(
             injection_id = listed.injections[0].id
         view = client.injection(injection_id)
     show(view, injection_lines(view, line_width()), as_json)
-
-
-def _note_left_out(client: Client) -> None:
-    """Name the models whose calls go without context, as far as this user may know."""
-    with suppress(AgentctxError):
-        for line in without_context_lines(client.status()):
-            print_note(f"no context for {line}")
-
-
-def list_lines(injections: list[InjectionSummary], limit: int | None) -> list[str]:
-    """Return one line for each injection, newest first."""
-    if not injections:
-        return []
-    return table(_LIST_HEADER, map(_list_row, injections), limit, right={3, 4, 5, 6})
 
 
 def _list_row(injection: InjectionSummary) -> tuple[str, ...]:

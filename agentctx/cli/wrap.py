@@ -115,7 +115,8 @@ def variables(
     """
     base = base_url(proxy, token)
     lines = [f"{name}: {value}" for name, value in _tags(session, agent).items()]
-    headers = {name: _with_lines(present.get(name, ""), lines) for name in _CUSTOM_HEADERS} if lines else {}
+    # In the format of the SDKs: one header on each line.
+    headers = {name: "\n".join([*present.get(name, "").splitlines(), *lines]) for name in _CUSTOM_HEADERS}
     return {
         "OPENAI_BASE_URL": f"{base}/openai/v1",
         "ANTHROPIC_BASE_URL": f"{base}/anthropic",
@@ -123,7 +124,7 @@ def variables(
         "GEMINI_API_BASE": f"{base}/gemini/v1beta",
         "OLLAMA_HOST": f"{base}/ollama",
         "OLLAMA_API_BASE": f"{base}/ollama",
-        **headers,
+        **(headers if lines else {}),
     }
 
 
@@ -135,11 +136,6 @@ def base_url(proxy: ProxyStatus, token: str) -> str:
 def _tags(session: str | None, agent: str | None) -> dict[str, str]:
     tags = {"X-Agentctx-Session": session, "X-Agentctx-Agent": agent}
     return {name: value for name, value in tags.items() if value}
-
-
-def _with_lines(present: str, lines: Sequence[str]) -> str:
-    """Append headers in the format of the SDKs: one on each line."""
-    return "\n".join([*present.splitlines(), *lines])
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -183,18 +179,15 @@ def _codex(
 ) -> WrappedProgram:
     """Override the config: Codex reads no environment variable for its provider's URL."""
     del headers
-    given = _codex_url(Path(present.get("CODEX_HOME") or Path.home() / ".codex")) or present.get(_OPENAI, "")
-    url = redirect("openai_base_url of Codex", "openai", given) or f"{base}/openai/v1"
-    overrides = ["-c", f"openai_base_url={json.dumps(url)}"]
-    return WrappedProgram([command[0], *overrides, *command[1:]], {})
-
-
-def _codex_url(folder: Path) -> str:
+    folder = Path(present.get("CODEX_HOME") or Path.home() / ".codex")
     try:
         url = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8")).get("openai_base_url")
     except (OSError, ValueError):
-        return ""
-    return url if isinstance(url, str) else ""
+        url = None
+    given = (url if isinstance(url, str) else "") or present.get(_OPENAI, "")
+    url = redirect("openai_base_url of Codex", "openai", given) or f"{base}/openai/v1"
+    overrides = ["-c", f"openai_base_url={json.dumps(url)}"]
+    return WrappedProgram([command[0], *overrides, *command[1:]], {})
 
 
 def _opencode(
