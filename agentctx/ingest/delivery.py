@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
 from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract, is_surely_binary
-from agentctx.ingest.known import KnownFile, Labels
+from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
 from agentctx.ingest.parts import split
 from agentctx.ingest.plan import FileCandidate, FileVerdict, labels_for, unread_file, verdict_on
@@ -198,7 +198,9 @@ class Delivery:
             yield self._request(candidate, part.content, record)
 
     def _request(self, candidate: FileCandidate, content: str, record: FileRecord) -> SaveRequest:
-        labels = labels_for(self._target.labels, candidate.known)
+        known = candidate.known
+        labels = labels_for(self._target.labels, known)
+        is_new_part = known is not None and record.part not in known.parts
         return SaveRequest(
             collection=self._target.collection,
             namespace=self._target.namespace,
@@ -210,7 +212,8 @@ class Delivery:
             category=labels.category,
             agent=labels.agent,
             file=record,
-            derived_from=_revoked_source(candidate.known, record.part),
+            # A new part of a revoked file comes from the others, which keeps it out of the answers.
+            derived_from=[known.first.id] if known and is_new_part and known.first.is_revoked else None,
         )
 
     def _settle(self, work: _FileInFlight, outcome: Outcome) -> None:
@@ -230,19 +233,16 @@ class Delivery:
         if work.problem:
             self._report.fail(work.candidate.file.path, work.problem.message, work.problem.hint)
         else:
-            self._note_present(work)
+            known = work.candidate.known
+            if known and (marked := known.marked(work.parts)):
+                self._marks.add(marked, "present")
+                self._report.returned.append(known.source)
             self._withdraw_surplus(work)
             self._report.saved[work.verdict].append(source)
             self._report.bytes += work.size
         if work.redacted:
             self._report.remark(source, f"redacted before it was stored: {', '.join(sorted(work.redacted))}")
         self._progress.done(work.candidate.file.size)
-
-    def _note_present(self, work: _FileInFlight) -> None:
-        known = work.candidate.known
-        if known and (marked := known.marked(work.parts)):
-            self._marks.add(marked, "present")
-            self._report.returned.append(known.source)
 
     def _withdraw_surplus(self, work: _FileInFlight) -> None:
         known = work.candidate.known
@@ -275,12 +275,6 @@ class Delivery:
             return None
         self.unread.append(unread_file(candidate.known, cause, reason, is_fresh=is_fresh))
         return self.unread[-1]
-
-
-def _revoked_source(known: KnownFile | None, part: int) -> list[str] | None:
-    """Return what keeps a new part of a revoked file out of the answers: that it comes from the others."""
-    is_new = known is not None and part not in known.parts and known.first.is_revoked
-    return [known.first.id] if known and is_new else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,10 @@ def _class(glob: str, at: int) -> tuple[str, int]:
         else:
             before, at = _literal(glob, at)
             members.add(before)
-    return _any_of(members, is_negated=is_negated), at + 1
+    members = members | {"/"} if is_negated else members - {"/"}  # it never matches a slash
+    if not members:
+        raise _MatchesNothing
+    return f"[{'^' * is_negated}{''.join(map(re.escape, sorted(members)))}]", at + 1
 
 
 def _end_of_name(glob: str, at: int) -> int:
@@ -117,14 +120,6 @@ def _end_of_name(glob: str, at: int) -> int:
         return 0
     end = glob.find("]", at + 2)
     return end + 1 if end > at + 2 and glob[end - 1] == ":" else 0
-
-
-def _any_of(members: set[str], *, is_negated: bool) -> str:
-    """Return a character class of the members; it never matches a slash."""
-    members = members | {"/"} if is_negated else members - {"/"}
-    if not members:
-        raise _MatchesNothing
-    return f"[{'^' * is_negated}{''.join(map(re.escape, sorted(members)))}]"
 
 
 def _path(segments: list[list[str]]) -> str:

@@ -98,10 +98,6 @@ class KnownFile:
         """Whether no answer includes it."""
         return all(part.state == "withdrawn" for part in self.parts.values())
 
-    def has_state(self, state: FileSight, reason: str) -> bool:
-        """Whether all parts have this state for this reason."""
-        return all((part.state, part.reason) == (state, reason) for part in self.parts.values())
-
 
 def list_known(
     client: ListingClient,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentctx.wire import PlaceUnit
@@ -43,19 +43,14 @@ def split(
     places = places or [(0, 1)]
     offsets = [place[0] for place in places]
     parts = []
-    for start, end in _boundaries(text, offsets, limits):
-        content = text[start:end]
-        if content.strip():
-            parts.append(TextPart(content, _places_of(text, unit, places, offsets, start, end)))
-    return parts
-
-
-def _boundaries(text: str, offsets: Sequence[int], limits: PartLimits) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(text):
         end = _end_of_part(text, offsets, start, limits)
-        yield start, end
+        content = text[start:end]
+        if content.strip():
+            parts.append(TextPart(content, _places_of(text, unit, places, offsets, start, end)))
         start = end
+    return parts
 
 
 def _end_of_part(text: str, offsets: Sequence[int], start: int, limits: PartLimits) -> int:

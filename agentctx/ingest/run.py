@@ -138,7 +138,12 @@ class IngestPass:
             before_sending(sum(candidate.file.size for candidate in plan.candidates))
         settles = not (is_second or self._task.dry_run)
         fresh_since = time.time_ns() - int(self._task.settle_s * 1e9) if settles else NEVER
-        return plan.unread + _absent(plan, fresh_since) + self._deliver(plan, fresh_since)
+        folders = FolderLookup()
+        absent = [
+            judge(file, folders.of(file.source), plan.recorded_folders, fresh_since=fresh_since)
+            for file in plan.absent
+        ]
+        return plan.unread + absent + self._deliver(plan, fresh_since)
 
     def settle(self, unread: Sequence[UnreadFile]) -> None:
         """Mark or remove the entries of the files without a text."""
@@ -160,7 +165,9 @@ class IngestPass:
         """Mark entries, and send all marks so far. What is fresh is not reported yet."""
         for file in unread:
             state = file.state(self._task.policy)
-            is_new = not file.known.has_state(state, file.reason)
+            is_new = any(
+                (part.state, part.reason) != (state, file.reason) for part in file.known.parts.values()
+            )
             if is_new:
                 self._marks.add(file.ids, state, file.reason)
             if not file.is_fresh:
@@ -204,14 +211,6 @@ class IngestPass:
         finally:
             self._progress.end()
         return delivery.unread
-
-
-def _absent(plan: IngestPlan, fresh_since: int) -> list[UnreadFile]:
-    folders = FolderLookup()
-    return [
-        judge(file, folders.of(file.source), plan.recorded_folders, fresh_since=fresh_since)
-        for file in plan.absent
-    ]
 
 
 class FolderLookup:

@@ -190,7 +190,7 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[WalkItem]:
             return
     below: list[_Folder] = []
     for entry in entries:
-        if not _is_in_scope(entry.path, task.scopes):
+        if not any(is_within(entry.path, scope) or is_within(scope, entry.path) for scope in task.scopes):
             continue
         try:
             seen = _entry(task, entry, folder, identity)
@@ -256,10 +256,6 @@ def _file(
     if status.st_size > selection.max_bytes:
         return ExcludedPath(path, f"larger than {selection.max_bytes:,} bytes")
     return FoundFile(path, status.st_size, status.st_mtime_ns, is_named, folder)
-
-
-def _is_in_scope(path: str, scopes: Collection[str]) -> bool:
-    return any(is_within(path, scope) or is_within(scope, path) for scope in scopes)
 
 
 def parse_size(text: str) -> int:

@@ -103,15 +103,6 @@ def _hook_groups(launch: Launch, agent: str, events: Sequence[str], **more: Any)
     }
 
 
-def _saving_hooks(server: str) -> dict[str, Any]:
-    """Return Claude Code's hooks that save at the end of a turn and after a compaction."""
-    ended = ("prompt_id", "last_assistant_message", "transcript_path")
-    return {
-        "Stop": _tool_hook("Stop", server, *ended, remember=True),
-        "PostCompact": _tool_hook("PostCompact", server, "compact_summary", remember=True),
-    }
-
-
 def _tool_hook(event: str, server: str, *fields: str, **constant: Any) -> dict[str, Any]:
     """Return a hook that passes fields of the event to a tool of the running server, without a new process.
 
@@ -133,7 +124,9 @@ def _claude_code(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
     server_name = f"plugin:{NAME}:{NAME}"
     groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", server_name, "prompt")
     if launch.remember:
-        groups |= _saving_hooks(server_name)
+        ended = ("prompt_id", "last_assistant_message", "transcript_path")
+        groups["Stop"] = _tool_hook("Stop", server_name, *ended, remember=True)
+        groups["PostCompact"] = _tool_hook("PostCompact", server_name, "compact_summary", remember=True)
     hooks = {"hooks": {event: [group] for event, group in groups.items()}}
     manifest = {
         "name": NAME,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,8 +100,10 @@ def _original(path: Path, current: bytes | None, known: ConnectedFile) -> bytes 
         )
     before = _text(path, known.original) or ""
     rest = _with_path(path, lambda: revert(_text(path, current) or "", known.edits, original=before) or "")
-    if known.original is None and _is_empty(rest):
-        return None
+    if known.original is None:
+        with suppress(ValueError):
+            if not rest.strip() or json.loads(rest) == {}:
+                return None
     return rest.encode()
 
 
@@ -111,13 +114,6 @@ def _check_whole_files(path: Path, original: bytes | None, edits: Sequence[Confi
         raise ConfigInvalid(
             f"{path} exists, and `agentctx connect` did not write it.", hint="Remove it, then try again."
         )
-
-
-def _is_empty(text: str) -> bool:
-    try:
-        return not text.strip() or json.loads(text) == {}
-    except ValueError:
-        return False
 
 
 def _text(path: Path, data: bytes | None) -> str | None:

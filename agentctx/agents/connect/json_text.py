@@ -127,20 +127,16 @@ def remove(text: str, path: JsonPath) -> str:
     if len(parent.items) == 1:
         return _remove_only_item(text, parent)
     item = parent.items[path[-1]]
-    begin = _cut_start(text, item)
+    begin = len(text[: item.start].rstrip())
+    # Cut from before the white space, unless a preceding comment needs its newline.
+    if _LINE_END.match(text, item.node.end) is None and "\n" in text[begin : item.start]:
+        begin = item.start
     comma = _skip_blank(text, item.node.end)
     if text[comma : comma + 1] == ",":
         return text[:begin] + text[item.node.end : comma] + text[comma + 1 :]
     names = list(parent.items)
     before = _skip_blank(text, parent.items[names[names.index(path[-1]) - 1]].node.end)
     return text[:before] + text[before + 1 : begin] + text[item.node.end :]
-
-
-def _cut_start(text: str, item: JsonItem) -> int:
-    """Return where to start the cut: before the white space, unless a preceding comment needs its newline."""
-    begin = len(text[: item.start].rstrip())
-    ends_line = _LINE_END.match(text, item.node.end) is not None
-    return begin if ends_line or "\n" not in text[begin : item.start] else item.start
 
 
 def _remove_only_item(text: str, parent: JsonNode) -> str:
@@ -246,7 +242,11 @@ def _items(text: str, start: int, depth: int) -> tuple[dict[str | int, JsonItem]
         begin = at
         name: str | int = len(items)
         if is_object:
-            name, at = _member_name(text, at)
+            name, end = _string(text, at)
+            colon = _skip_blank(text, end)
+            if text[colon : colon + 1] != ":":
+                raise _unreadable(text, colon)
+            at = _skip_blank(text, colon + 1)
             if name in items:
                 raise JsonUnreadable(f"{name!r} occurs twice")
         items[name] = JsonItem(begin, _value(text, at, depth + 1))
@@ -256,14 +256,6 @@ def _items(text: str, start: int, depth: int) -> tuple[dict[str | int, JsonItem]
         elif text[at : at + 1] != closing:
             raise _unreadable(text, at)
     return items, at + 1
-
-
-def _member_name(text: str, at: int) -> tuple[str, int]:
-    name, end = _string(text, at)
-    colon = _skip_blank(text, end)
-    if text[colon : colon + 1] != ":":
-        raise _unreadable(text, colon)
-    return name, _skip_blank(text, colon + 1)
 
 
 def _string(text: str, at: int) -> tuple[str, int]:

@@ -45,8 +45,9 @@ def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
         edited = f"{text}{gap}[{'.'.join(path)}]\n{written}"
     else:
         header, end = _find_table(text, path)
-        body = _without_items(text[header.end() : end], table)
-        edited = text[: header.end()] + written + body + text[end:]
+        items = re.split(r"""^(?=[ \t]*[\w"'-]+[ \t]*=)""", text[header.end() : end], flags=re.MULTILINE)
+        kept = [item for item in items if item.partition("=")[0].strip().strip("\"'") not in table]
+        edited = text[: header.end()] + written + "".join(kept) + text[end:]
     try:
         if table_in(edited, path) == merged and equal_except(text, edited, path):
             return edited
@@ -80,12 +81,6 @@ def _find_table(text: str, path: Sequence[str], *, with_inner: bool = False) -> 
         raise _not_editable(path)
     following = re.compile(r"^[ \t]*(?:\[|#|$)", re.MULTILINE).search(text, header.end())
     return header, following.start() if following else len(text)
-
-
-def _without_items(body: str, names: Mapping[str, Any]) -> str:
-    """Return the items of a table, except those with these names."""
-    items = re.split(r"""^(?=[ \t]*[\w"'-]+[ \t]*=)""", body, flags=re.MULTILINE)
-    return "".join(item for item in items if item.partition("=")[0].strip().strip("\"'") not in names)
 
 
 def _not_editable(path: Sequence[str]) -> TomlUnreadable:

@@ -51,7 +51,10 @@ def main(args: Sequence[str]) -> int:
     """Handle one event; return the exit code."""
     try:
         words, options = parsed(args, options=("--client", "--socket", "--namespace"), flags=("--remember",))
-        event, client = _event_and_client(words, options)
+        client = last_of(options, "--client") or ""
+        if len(words) != 1 or client not in CLIENTS:
+            raise UsageError(f"Use agentctx hook EVENT --client NAME. NAME is one of {', '.join(CLIENTS)}.")
+        event = words[0]
         options["--namespace"] = namespaces_in(options)
     except UsageError as error:
         sys.stderr.write(f"agentctx hook: {error}\n")
@@ -99,13 +102,6 @@ def handle(
     if notice and client not in MESSAGE_CLIENTS:
         sys.stderr.write(f"{notice}\n")
     return output(event, client, block, notice)
-
-
-def _event_and_client(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str, str]:
-    client = last_of(options, "--client") or ""
-    if len(words) != 1 or client not in CLIENTS:
-        raise UsageError(f"Use agentctx hook EVENT --client NAME. NAME is one of {', '.join(CLIENTS)}.")
-    return words[0], client
 
 
 def _end_at_deadline(seconds: float) -> None:

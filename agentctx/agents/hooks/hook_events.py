@@ -56,9 +56,15 @@ class HookQuestion:
 def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str]) -> HookQuestion | None:
     """Return the question to the daemon for an event, or None."""
     if event in PROMPT_EVENTS:
-        return _about(payload, client, namespaces)
-    if event in START_EVENTS:
-        return _about_project(payload, client, namespaces)
+        prompt = prompt_of(payload)
+        if passed_over(prompt):
+            return None
+        body = {"query": prompt[:MAX_QUERY_CHARS], **_namespaces_and_position(client, namespaces)}
+        return _question([body], payload, client, restarted=payload.get("restarted") is True)
+    if event in START_EVENTS:  # asks for knowledge, regardless of its relevance to the question
+        asked = {"query": _START_QUERY, "collections": ["knowledge"], "all": True}
+        bodies = [asked | _namespaces_and_position(client, namespaces) | each for each in _START]
+        return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
     return None
 
 
@@ -115,21 +121,6 @@ def session_of(payload: Json) -> str | None:
     """
     name = payload.get("session_id") or payload.get("sessionId") or payload.get("conversation_id")
     return name_from(str(name).removeprefix("ses_")) if name else None
-
-
-def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion | None:
-    prompt = prompt_of(payload)
-    if passed_over(prompt):
-        return None
-    body = {"query": prompt[:MAX_QUERY_CHARS], **_namespaces_and_position(client, namespaces)}
-    return _question([body], payload, client, restarted=payload.get("restarted") is True)
-
-
-def _about_project(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion:
-    """Ask for knowledge, regardless of its relevance to the question."""
-    asked = {"query": _START_QUERY, "collections": ["knowledge"], "all": True}
-    bodies = [asked | _namespaces_and_position(client, namespaces) | each for each in _START]
-    return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
 
 
 def _question(bodies: list[Json], payload: Json, client: str, *, restarted: bool) -> HookQuestion:

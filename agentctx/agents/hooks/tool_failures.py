@@ -72,7 +72,9 @@ def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
         failures = [each for each in failures if each.call.kind != call.kind]
         failure = next((each for each in reversed(fixed) if each.call.target != call.target), None)
         if failure is not None and at - failure.at <= MAX_CALLS_BETWEEN:
-            yield call.id, _learning(failure, call)
+            trigger = f"tool:{call.name} {call.kind[1]}".strip()
+            fix = f"`{failure.call.target}` failed; this worked: `{call.target}`"
+            yield call.id, ToolLearning(trigger[:_MAX_PATTERN_CHARS], failure.pattern, fix[:_MAX_FIX_CHARS])
 
 
 def error_line(error: str) -> str:
@@ -81,9 +83,3 @@ def error_line(error: str) -> str:
     telling = [line for line in lines if _TELLING.search(line)]
     chosen = (telling or lines or [""])[-1]
     return chosen[:_MAX_PATTERN_CHARS]
-
-
-def _learning(failure: _Failure, call: ToolUse) -> ToolLearning:
-    trigger = f"tool:{call.name} {call.kind[1]}".strip()
-    fix = f"`{failure.call.target}` failed; this worked: `{call.target}`"
-    return ToolLearning(trigger[:_MAX_PATTERN_CHARS], failure.pattern, fix[:_MAX_FIX_CHARS])

@@ -40,16 +40,13 @@ def remembered_parts(prompt: str, answer: str, *, is_typed: bool = False) -> dic
 
 def _prose(text: str) -> str:
     """Remove long code blocks and runs of dumped lines from the text."""
-    lines = _FENCE.sub(_short_fence, text).split("\n")
+    most = _MAX_FENCED_LINES + 1
+    lines = _FENCE.sub(lambda match: match[0] if match[0].count("\n") <= most else "", text).split("\n")
     dumped = [bool(DUMPED.match(line)) for line in lines]
     kept = [
         line for at, line in enumerate(lines) if not dumped[at] or sum(dumped[max(0, at - 3) : at + 4]) < 4
     ]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
-
-
-def _short_fence(match: re.Match[str]) -> str:
-    return match[0] if match[0].count("\n") <= _MAX_FENCED_LINES + 1 else ""
 
 
 def _states(prompt: str, *, is_typed: bool) -> bool:

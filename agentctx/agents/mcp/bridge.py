@@ -79,7 +79,8 @@ class Bridge:
         """Answer each line until the stream ends, then wait for the running calls."""
         while line := requests.readline(MAX_MESSAGE_BYTES):
             if not line.endswith(b"\n") and len(line) == MAX_MESSAGE_BYTES:
-                _skip_line(requests)
+                while (rest := requests.readline(MAX_MESSAGE_BYTES)) and not rest.endswith(b"\n"):
+                    pass
                 self._send(error(None, INVALID_REQUEST, f"The message exceeds {MAX_MESSAGE_BYTES} bytes."))
             elif line.strip():
                 self._receive(line)
@@ -215,8 +216,3 @@ def _take_over_streams() -> tuple[BinaryIO, BinaryIO]:
     os.close(nowhere)
     sys.stdout = sys.stderr
     return requests, replies
-
-
-def _skip_line(requests: BinaryIO) -> None:
-    while (rest := requests.readline(MAX_MESSAGE_BYTES)) and not rest.endswith(b"\n"):
-        pass

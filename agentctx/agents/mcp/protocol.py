@@ -56,7 +56,8 @@ class McpStep(NamedTuple):
 def step(message: object, *, version: str) -> McpStep:
     """Decide how to answer a message. `version` is this program's own."""
     if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
-        return _not_a_request(message)
+        is_reply = isinstance(message, dict) and ("result" in message or "error" in message)
+        return McpStep() if is_reply else _failed(None, INVALID_REQUEST, "This is not a JSON-RPC request.")
     request_id = message.get("id")
     if request_id is None:
         return McpStep()
@@ -144,11 +145,6 @@ def error(request_id: str | int | None, code: int, text: str, data: Message | No
 
 def _failed(request_id: str | int | None, code: int, text: str, data: Message | None = None) -> McpStep:
     return McpStep((error(request_id, code, text, data),))
-
-
-def _not_a_request(message: object) -> McpStep:
-    is_reply = isinstance(message, dict) and ("result" in message or "error" in message)
-    return McpStep() if is_reply else _failed(None, INVALID_REQUEST, "This is not a JSON-RPC request.")
 
 
 def _answer(request_id: str | int, method: str, params: Message, version: str) -> McpStep:

@@ -155,15 +155,12 @@ class BlockWriter:
 
     def _write(self, text: str, line: int) -> None:
         self._builder.append(self._gap)
-        self._builder.write(self._cell_marks() + self._prefix + text, line)
+        cells = ""
+        if self._pending_cells:
+            cells = (" |" if self._row_has_text else "|") + "  |" * (self._pending_cells - 1) + " "
+            self._pending_cells, self._row_has_text = 0, True
+        self._builder.write(cells + self._prefix + text, line)
         self._gap = self._prefix = ""
-
-    def _cell_marks(self) -> str:
-        if not self._pending_cells:
-            return ""
-        marks = (" |" if self._row_has_text else "|") + "  |" * (self._pending_cells - 1) + " "
-        self._pending_cells, self._row_has_text = 0, True
-        return marks
 
 
 def _trimmed(pieces: list[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -92,7 +92,8 @@ class _Reader(HTMLParser):
         self._budget.check_time()
         if self._dropping:
             self._depth += tag == self._dropping
-        elif self._is_dropped(tag):
+        # An unclosed element is kept, or it would swallow the rest of the page.
+        elif tag in _RAW or (tag in _NOISE and self._last_closing.get(tag, -1) > self._offset()):
             self._dropping, self._depth = tag, 1
         else:
             self._start(tag)
@@ -125,10 +126,6 @@ class _Reader(HTMLParser):
     def _offset(self) -> int:
         line, column = self.getpos()
         return column + (self._line_ends[line - 2] + 1 if line > 1 else 0)
-
-    def _is_dropped(self, tag: str) -> bool:
-        """Whether to drop the element; an unclosed one is kept, or it would swallow the rest of the page."""
-        return tag in _RAW or (tag in _NOISE and self._last_closing.get(tag, -1) > self._offset())
 
     def _start(self, tag: str) -> None:
         writer = self._writer

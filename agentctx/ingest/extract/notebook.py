@@ -23,7 +23,10 @@ def extract_notebook(data: bytes, limits: ExtractLimits) -> ExtractedText:
     decoded = decode(data)
     notebook = _parsed(decoded.text)
     builder = TextBuilder("cell", Budget(limits, len(data)))
-    language = _language(notebook)
+    metadata = notebook.get("metadata")
+    info = metadata.get("language_info") if isinstance(metadata, dict) else None
+    name = info.get("name") if isinstance(info, dict) else None
+    language = name if isinstance(name, str) and name.isidentifier() else ""
     for number, cell in enumerate(_cells(notebook), start=1):
         if text := _cell_text(cell, language):
             builder.append("\n\n")
@@ -73,10 +76,3 @@ def _cell_text(cell: dict[str, Any], language: str) -> str:
             return f"{fence}{language}\n{source.strip(chr(10))}\n{fence}"
         case _:
             return ""
-
-
-def _language(notebook: dict[str, Any]) -> str:
-    metadata = notebook.get("metadata")
-    info = metadata.get("language_info") if isinstance(metadata, dict) else None
-    name = info.get("name") if isinstance(info, dict) else None
-    return name if isinstance(name, str) and name.isidentifier() else ""

@@ -122,15 +122,13 @@ def _count_xml_nodes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """
     pieces = _unpack(archive, member)
     head = next(pieces, b"")
-    if not _may_be_xml(head):
-        return 0
-    _check_prolog(head)
-    return _count_nodes(head) + sum(map(_count_nodes, pieces))
-
-
-def _may_be_xml(head: bytes) -> bool:
     start = head.lstrip(_BEFORE_XML)
-    return start.startswith(b"<") if start else len(head) == _PIECE_BYTES
+    if not (start.startswith(b"<") if start else len(head) == _PIECE_BYTES):
+        return 0
+    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    if _PROLOG_WITHOUT_DTD.match(head.decode(encoding, "replace")) is None:
+        raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: not the XML that Office writes")
+    return _count_nodes(head) + sum(map(_count_nodes, pieces))
 
 
 def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -141,13 +139,6 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes
 
 def _count_nodes(piece: bytes) -> int:
     return piece.count(b"<") + piece.count(b"=")
-
-
-def _check_prolog(head: bytes) -> None:
-    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    prolog = head.decode(encoding, "replace")
-    if _PROLOG_WITHOUT_DTD.match(prolog) is None:
-        raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: not the XML that Office writes")
 
 
 def local_name(element: Element) -> str:
