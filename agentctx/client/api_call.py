@@ -72,12 +72,6 @@ def documented(method: Callable[..., Any], call: Callable[..., ApiCall[Any]]) ->
     vars(method)["__signature__"] = signature.replace(parameters=parameters, return_annotation=answer)
 
 
-def require_known(call: Callable[..., Any], options: Mapping[str, Any], method: str) -> None:
-    """Raise TypeError if a method does not take one of the options; the message lists what it takes."""
-    if unknown := next((name for name in options if name not in options_of(call)), None):
-        raise TypeError(f"{method}() takes no {unknown!r}. It takes {', '.join(options_of(call))}.")
-
-
 @cache
 def options_of(call: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of all arguments of a call, including its `**options`."""

@@ -47,7 +47,13 @@ class AsyncUnixTransport:
         timeout_s: float | None = None,
     ) -> HttpReply:
         message = encode_request(method, target, body, headers)
-        connection = self._idle_connection() or await self._connected()
+        connection = self._idle_connection()
+        if connection is None:
+            sock = connect(self._path)
+            watch = IdleWatch(sock)
+            _, connection = await asyncio.get_running_loop().create_unix_connection(
+                lambda: _Connection(self._path, watch), sock=sock
+            )
         try:
             reply = await connection.exchange(message, self._timeout_s if timeout_s is None else timeout_s)
         except BaseException:
@@ -76,13 +82,6 @@ class AsyncUnixTransport:
                 return connection
             connection.close()
         return None
-
-    async def _connected(self) -> _Connection:
-        sock = connect(self._path)
-        loop = asyncio.get_running_loop()
-        watch = IdleWatch(sock)
-        _, connection = await loop.create_unix_connection(lambda: _Connection(self._path, watch), sock=sock)
-        return connection
 
 
 class _Connection(asyncio.BufferedProtocol):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, overload
 
 from agentctx.client import by_key, calls
-from agentctx.client.api_call import ApiCall, documented, require_known
+from agentctx.client.api_call import ApiCall, documented, options_of
 from agentctx.client.transport import (
     TIMEOUT_S,
     AsyncTransport,
@@ -44,7 +44,9 @@ class ClientMethod(Generic[P, T]):
         method = self
 
         def built(self: Any, args: Any, options: Any) -> ApiCall[T]:
-            require_known(call, options, method.name)
+            known = options_of(call)
+            if unknown := next((name for name in options if name not in known), None):
+                raise TypeError(f"{method.name}() takes no {unknown!r}. It takes {', '.join(known)}.")
             if call in calls.IN_NAMESPACE:
                 self._choose_namespace(options)
             return call(*args, **options)
@@ -204,18 +206,14 @@ class Attempts:
         if self._failed_at is None:
             self._failed_at = now
         if isinstance(error, ConnectionDropped):
-            return self._repeat_pause_s() if self._repeatable else None
+            if not self._repeatable or self._repeats == MAX_REPEATS:
+                return None
+            self._repeats += 1
+            return _REPEAT_PAUSES_S[self._repeats - 1]
         is_unsent = isinstance(error, NotListening | BacklogFull)
         if is_unsent or (self._repeatable and isinstance(error, Unavailable | StorageClosed)):
             return self._poll_pause_s(self._failed_at + self._start_timeout_s - now)
         return None
-
-    def _repeat_pause_s(self) -> float | None:
-        if self._repeats == MAX_REPEATS:
-            return None
-        pause_s = _REPEAT_PAUSES_S[self._repeats]
-        self._repeats += 1
-        return pause_s
 
     def _poll_pause_s(self, remaining_s: float) -> float | None:
         if remaining_s <= 0:

@@ -81,15 +81,12 @@ class UnixTransport:
             if self._closed:
                 raise client_closed()
             if self._owner != os.getpid():
-                self._drop_inherited()
+                # The parent goes on using the same sockets: closing our copies does not end its connections.
+                for connection in self._idle:
+                    connection.close()
+                self._idle = []
+                self._owner = os.getpid()
             return self._idle.pop() if self._idle else None
-
-    def _drop_inherited(self) -> None:
-        # The parent goes on using the same sockets: closing our copies does not end its connections.
-        for connection in self._idle:
-            connection.close()
-        self._idle = []
-        self._owner = os.getpid()
 
     def _keep(self, connection: _Connection) -> None:
         with self._lock:

@@ -226,7 +226,11 @@ def _environment(env: Mapping[str, str]) -> SourceResult:
 
     An empty AGENTCTX_SOCKET or AGENTCTX_DATA_DIR counts as unset, as it does for clients.
     """
-    names = {_path_of(name): name for name in env if _is_setting_variable(name)}
+    names = {
+        tuple(name[len(ENV_PREFIX) :].lower().split(NESTING)): name
+        for name in env
+        if name.upper().startswith(ENV_PREFIX) and name.upper() not in NON_SETTINGS
+    }
     unreadable = {path: problem for path in names if (problem := _json_problem(path, names[path], env))}
     source = EnvSettingsSource(_Sources)
     left_out = {names[path].lower() for path in unreadable}
@@ -236,7 +240,13 @@ def _environment(env: Mapping[str, str]) -> SourceResult:
         for each in table_values(source(), Origin("env"))
         if each.value or len(each.path) > 1
     ]
-    return [*values, *_unknown_variables(names, env)], list(unreadable.values())
+    # Those that pydantic-settings ignores, so that a typo does not go unnoticed.
+    values += [
+        SourcedValue(path, env[name], Origin("env", name))
+        for path, name in names.items()
+        if path[0] not in Settings.model_fields
+    ]
+    return values, list(unreadable.values())
 
 
 def _json_problem(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem | None:
@@ -250,24 +260,9 @@ def _json_problem(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem |
     return None
 
 
-def _unknown_variables(names: Mapping[KeyPath, str], env: Mapping[str, str]) -> Iterator[SourcedValue]:
-    """Yield the variables that pydantic-settings ignores, so that a typo does not go unnoticed."""
-    for path, name in names.items():
-        if path[0] not in Settings.model_fields:
-            yield SourcedValue(path, env[name], Origin("env", name))
-
-
 def _variable(path: KeyPath, names: Mapping[KeyPath, str]) -> str:
     """Return the variable that sets the value at a path: its own, or that of a table it is in."""
     for length in range(len(path), 0, -1):
         if path[:length] in names:
             return names[path[:length]]
     return ENV_PREFIX + NESTING.join(path).upper()
-
-
-def _is_setting_variable(name: str) -> bool:
-    return name.upper().startswith(ENV_PREFIX) and name.upper() not in NON_SETTINGS
-
-
-def _path_of(name: str) -> KeyPath:
-    return tuple(name[len(ENV_PREFIX) :].lower().split(NESTING))

@@ -127,17 +127,15 @@ def _repository_at(url: str, common: str) -> str | None:
     """Return the `.git` folder of a local remote, or None. `common` is the clone's `.git` folder."""
     if _address(url):
         return None
-    path = _percent_decoded(url.removeprefix("file://")) if url.startswith("file://") else url
+    path = url
+    if url.startswith("file://"):
+        raw = os.fsencode(url.removeprefix("file://"))
+        path = os.fsdecode(re.sub(rb"%([0-9A-Fa-f]{2})", lambda match: bytes.fromhex(match[1].decode()), raw))
     repository = join(dirname(common), path.rstrip("/"))
     for git_dir in (join(repository, ".git"), repository, f"{repository}.git"):
         if isfile(join(git_dir, "HEAD")):
             return realpath(git_dir)
     return None
-
-
-def _percent_decoded(path: str) -> str:
-    raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda match: bytes.fromhex(match[1].decode()), os.fsencode(path))
-    return os.fsdecode(raw)
 
 
 def _common_dir(folder: str) -> str | None:
@@ -172,12 +170,10 @@ def _linked(marker: str) -> str | None:
 
 def _text(path: str) -> str:
     try:
-        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+        # A pipe may never have a writer, so opening it must not wait for one.
+        with open(
+            path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+        ) as file:
             return (file.read(_MAX_CONFIG_BYTES) or b"").decode(errors="surrogateescape")
     except OSError:
         return ""
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting, because a pipe may never have a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)

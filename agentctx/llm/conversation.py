@@ -109,7 +109,11 @@ class ConversationMemory:
         if block is not None and self._forgotten.keys().isdisjoint(ids):
             self._store(self._stored.setdefault(key, _StoredBlocks(OrderedDict())), turn, block, ids)
             self._stored.move_to_end(key)
-            self._shrink()
+            while self._stored and (
+                len(self._stored) > self._max_conversations or self.bytes > self._max_bytes
+            ):
+                _, dropped = self._stored.popitem(last=False)
+                self.bytes -= sum(map(_size, dropped.blocks.values()))
         elif stored := self._stored.get(key):
             stored.latest = turn
             if block is not None:
@@ -155,11 +159,6 @@ class ConversationMemory:
     def _drop(self, stored: _StoredBlocks, turn: str) -> None:
         self.bytes -= _size(stored.blocks.pop(turn, ""))
         stored.ids.pop(turn, None)
-
-    def _shrink(self) -> None:
-        while self._stored and (len(self._stored) > self._max_conversations or self.bytes > self._max_bytes):
-            _, dropped = self._stored.popitem(last=False)
-            self.bytes -= sum(map(_size, dropped.blocks.values()))
 
 
 def _size(block: str) -> int:

@@ -172,13 +172,14 @@ class Injector:
         injected = await _run(call, call.inject, self._position, given, new)
         if key is not None and text is not None and request.turn is not None:
             self._conversations.remember(key, request.turn, new, context.ids if context else ())
+        earlier = chain.from_iterable(reversed(list(given.ids.values())))
         return PreparedCall(
             body=injected,
             outcome=failure or _outcome(text, new, is_changed=injected is not call.body),
             context=context,
             key=key,
             turn=request.turn,
-            ids=_entries_of(context, given),
+            ids=tuple(dict.fromkeys([*(context.ids if context else ()), *earlier])),
             model=request.model,
         )
 
@@ -206,11 +207,6 @@ class Injector:
 
 async def _run(call: ModelCall[Any], step: Callable[..., T], *args: Any) -> T:
     return await asyncio.to_thread(step, *args) if call.is_large else step(*args)
-
-
-def _entries_of(new: GivenContext | None, given: Conversation) -> tuple[str, ...]:
-    earlier = chain.from_iterable(reversed(list(given.ids.values())))
-    return tuple(dict.fromkeys([*(new.ids if new else ()), *earlier]))
 
 
 def _outcome(question: str | None, new: str | None, *, is_changed: bool) -> str:

@@ -47,7 +47,11 @@ class AnthropicMessages(Dialect):
         return Turn(
             index=index,
             role=role,
-            texts=tuple(text for text in part_texts(content, _TEXT) if not _is_note(role, text)),
+            texts=tuple(
+                text
+                for text in part_texts(content, _TEXT)
+                if role != "user" or _REMINDER.fullmatch(text) is None
+            ),
             results=tuple(text for part in results for text in part_texts(part.get("content"), _TEXT)),
             content=content,
             has_results=bool(results),
@@ -82,15 +86,12 @@ class AnthropicMessages(Dialect):
         return replaced(kept, "messages", with_item(kept["messages"], turn_index, marked))
 
 
-def _is_note(role: Role, text: str) -> bool:
-    return role == "user" and _REMINDER.fullmatch(text) is not None
-
-
 def _with_marker_before_block(parts: Sequence[Any], marker: Mapping[str, Any]) -> list[Any]:
     """Set the marker on the last cacheable part before our block."""
     for index in range(len(parts) - 2, -1, -1):
         part = parts[index]
-        if isinstance(part, Mapping) and _can_be_cached(part):
+        kind = word(part.get("type")) if isinstance(part, Mapping) else None
+        if kind is not None and kind not in _NEVER_CACHED and (kind != "text" or part.get("text")):
             return list(parts) if MARKER in part else with_item(parts, index, {**part, MARKER: marker})
     return list(parts)
 
@@ -112,8 +113,3 @@ def markers(body: Body) -> int:
     messages = [mapping(message).get("content") for message in listed(body.get("messages"))]
     groups = [body.get("tools"), body.get("system"), *messages]
     return sum(MARKER in mapping(part) for group in groups for part in listed(group))
-
-
-def _can_be_cached(part: Mapping[str, Any]) -> bool:
-    kind = word(part.get("type"))
-    return kind not in _NEVER_CACHED and (kind != "text" or bool(part.get("text")))

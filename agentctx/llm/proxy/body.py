@@ -120,14 +120,14 @@ class SplitBody:
         return [self._value(depth + 1) for _ in self._members("[", "]")]
 
     def _object(self, depth: int) -> dict[str, Any]:
-        return _unique([self._field(depth + 1) for _ in self._members("{", "}")])
-
-    def _field(self, depth: int) -> tuple[str, Any]:
-        if self._next() != '"':
-            raise _unreadable()
-        name, self._at = _DECODER.raw_decode(self._text, self._at)
-        self._take(":")
-        return name, self._value(depth)
+        fields: list[tuple[str, Any]] = []
+        for _ in self._members("{", "}"):
+            if self._next() != '"':
+                raise _unreadable()
+            name, self._at = _DECODER.raw_decode(self._text, self._at)
+            self._take(":")
+            fields.append((name, self._value(depth + 1)))
+        return _unique(fields)
 
     def _members(self, opening: str, closing: str) -> Iterator[None]:
         """Stop at each member of the object or list that begins here, for the caller to read it."""

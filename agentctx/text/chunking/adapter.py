@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import TypeAlias
 
 from agentctx.text.chunking.base import Chunker, Document, PositionAwareChunk, Span
@@ -70,7 +71,8 @@ def locate(content: str, pieces: Sequence[str]) -> Placement:
     if None not in sequential:
         return sequential
     overlapping = _placed(content, pieces, _beside)
-    return max(sequential, overlapping, key=lambda placement: _characters_found(pieces, placement))
+    lengths = [len("".join(piece.split())) for piece in pieces]
+    return max(sequential, overlapping, key=lambda found: sum(compress(lengths, found)))
 
 
 def _placed(content: str, pieces: Sequence[str], find: Callable[[str, str, Span, int], int]) -> Placement:
@@ -112,7 +114,3 @@ def _beside(content: str, piece: str, before: Span, limit: int) -> int:
         return adjacent
     is_first = before.end == 0
     return content.find(piece, 0 if is_first else max(before.start + 1, before.end - len(piece) + 1), limit)
-
-
-def _characters_found(pieces: Sequence[str], placement: Placement) -> int:
-    return sum(len("".join(piece.split())) for piece, span in zip(pieces, placement, strict=True) if span)

@@ -82,15 +82,12 @@ def chunk_entry(content: str, *, source: str | None = None) -> list[Span]:
     measure = _measure(content)
     if measure.between(0, len(content)) <= ENTRY_LIMITS.chunk_size:
         return [Span(0, len(content))]
-    spans = pack(content, measure, _layout(content, measure, source), ENTRY_LIMITS)
-    return [span for span in spans if not content[span.start : span.end].isspace()]
-
-
-def _layout(content: str, measure: TextMeasure, source: str | None) -> Layout:
     levels = separator_levels(content, _LEVELS)
+    layout = Layout(levels)
     if source is not None and source.lower().endswith(MARKDOWN_SUFFIXES):
-        return markdown_layout(content, measure, ENTRY_LIMITS.chunk_size, levels)
-    return Layout(levels)
+        layout = markdown_layout(content, measure, ENTRY_LIMITS.chunk_size, levels)
+    spans = pack(content, measure, layout, ENTRY_LIMITS)
+    return [span for span in spans if not content[span.start : span.end].isspace()]
 
 
 def _measure(content: str) -> TextMeasure:

@@ -116,7 +116,9 @@ class _Reader:
             self.paragraph, self.after_break = None, True
         elif fence := _FENCE.match(line):
             self._begin_text(start, line)
-            self._open_fence(start, fence["mark"])
+            self.outline.blocks.append(start)
+            self.fence, self.fence_start = fence["mark"], start
+            self.paragraph, self.after_break = None, False
         elif heading := _HEADING.match(line):
             self._begin_text(start, line)
             self._add_heading(start, len(heading["mark"]))
@@ -129,11 +131,6 @@ class _Reader:
     def finish(self, end: int) -> None:
         if self.fence:
             self.outline.unbreakable.append(Span(self.fence_start, end))
-
-    def _open_fence(self, start: int, marker: str) -> None:
-        self.outline.blocks.append(start)
-        self.fence, self.fence_start = marker, start
-        self.paragraph, self.after_break = None, False
 
     def _read_code(self, start: int, line: str) -> None:
         marker = line.strip()

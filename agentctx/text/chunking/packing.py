@@ -162,7 +162,13 @@ class _Packer:
                 return end
         ends = (self._last(level, window.low, window.high) for level in self.layout.levels)
         end = max(ends, default=NOWHERE)
-        return end if end != NOWHERE and self._next_piece_fits(end, window.high) else NOWHERE
+        if end == NOWHERE:
+            return NOWHERE
+        reach = self.measure.reach(end, self.limits.chunk_size)
+        fits = reach >= len(self.text) or any(
+            self._first(level, window.high + 1, reach) != NOWHERE for level in self.layout.levels
+        )
+        return end if fits else NOWHERE
 
     def _filled(self, start: int, fresh: int, share: int, window: _Window) -> int:
         size, overlap = self.limits.chunk_size, self.limits.chunk_overlap
@@ -170,12 +176,6 @@ class _Packer:
         # A large overlap alone fills half a chunk; the steps forward must not become tiny.
         stepped = self.measure.reach(fresh, (size - overlap) // share)
         return min(max(window.low, filled, stepped), window.high)
-
-    def _next_piece_fits(self, start: int, high: int) -> bool:
-        reach = self.measure.reach(start, self.limits.chunk_size)
-        if reach >= len(self.text):
-            return True
-        return any(self._first(level, high + 1, reach) != NOWHERE for level in self.layout.levels)
 
     def _hard_cut(self, start: int, fresh: int, window: _Window) -> _ChunkEnd:
         end = last_grapheme_boundary(self.text, start, window.low, window.high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 _BY_RARITY: Final = "zqjxkvbywgpfmcudlhrsnioate "
@@ -27,7 +27,12 @@ class Keywords:
             else:
                 common.append(keyword)
         self._anchored = _by_anchor(common)
-        self._anchors = re.compile(_regex(self._anchored)) if common else None
+        # The most frequent anchors come first.
+        anchors = (
+            f"{re.escape(anchor)}{_tree_regex(keywords)}"
+            for anchor, keywords in reversed(self._anchored.items())
+        )
+        self._anchors = re.compile("|".join(anchors)) if common else None
 
     def within(self, lowered: str) -> Iterable[str]:
         """Return the keywords that the text contains, each once."""
@@ -38,12 +43,10 @@ class Keywords:
             for keyword, offset in self._anchored[lowered[at]]:
                 if lowered.startswith(keyword, max(at - offset, 0)):
                     matched[keyword] = None
-        return matched if lowered.isascii() else [*matched, *self._foreign_within(lowered)]
-
-    def _foreign_within(self, lowered: str) -> Iterator[str]:
-        for character, keywords in self._foreign.items():
-            if character in lowered:
-                yield from (keyword for keyword in keywords if keyword in lowered)
+        if lowered.isascii():
+            return matched
+        foreign = (keywords for character, keywords in self._foreign.items() if character in lowered)
+        return [*matched, *(keyword for keywords in foreign for keyword in keywords if keyword in lowered)]
 
 
 def _by_anchor(keywords: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
@@ -55,13 +58,6 @@ def _by_anchor(keywords: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
             matched[anchor] = anchored
             left = [keyword for keyword in left if anchor not in keyword]
     return matched
-
-
-def _regex(anchored: dict[str, list[tuple[str, int]]]) -> str:
-    # The most frequent anchors come first.
-    return "|".join(
-        f"{re.escape(anchor)}{_tree_regex(keywords)}" for anchor, keywords in reversed(anchored.items())
-    )
 
 
 def _tree_regex(anchored: Iterable[tuple[str, int]]) -> str:

@@ -56,7 +56,13 @@ def redact(text: str, rules: SecretRules) -> RedactedText:
         RedactionTimedOut: an operator's rule did not finish, so a secret might remain.
     """
     findings = find(text, rules)
-    return RedactedText(_with_placeholders(text, findings), findings) if findings else RedactedText(text, ())
+    if not findings:
+        return RedactedText(text, ())
+    parts, at = [], 0
+    for finding in findings:
+        parts += [text[at : finding.start], f"[redacted:{finding.kind}]"]
+        at = finding.end
+    return RedactedText("".join([*parts, text[at:]]), findings)
 
 
 class _Piece(NamedTuple):
@@ -78,7 +84,8 @@ def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
     if not (possible or has_run or has_hex_pairs(text)) and is_undisguised(text):
         return ()  # most texts
     limit = TimeLimit()
-    spans = _between(SecretSpan(0, len(text)), (SecretSpan(*m.span()) for m in _placeholders(text)))
+    present = _PLACEHOLDER.finditer(text) if "[redacted:" in text else ()
+    spans = _between(SecretSpan(0, len(text)), (SecretSpan(*match.span()) for match in present))
     pieces = [_Piece(span, 0, rules.candidates(text[span.start : span.end])) for span in spans]
     findings: list[SecretFinding] = []
     while pieces:
@@ -95,10 +102,6 @@ def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
             narrowed = rules.narrow(candidates, text[rest.start : rest.end])
             pieces.append(_Piece(rest, passes + 1, narrowed))
     return tuple(sorted(findings, key=lambda finding: finding.start))
-
-
-def _placeholders(text: str) -> Iterable[re.Match[str]]:
-    return _PLACEHOLDER.finditer(text) if "[redacted:" in text else ()
 
 
 def _between(whole: SecretSpan, cuts: Iterable[SecretSpan]) -> list[SecretSpan]:
@@ -165,11 +168,3 @@ def _join_overlaps(matches: Sequence[tuple[int, int, int, str]]) -> list[SecretF
             joined.append(SecretFinding(kind, start, end - start))
             best = rank
     return joined
-
-
-def _with_placeholders(text: str, findings: Iterable[SecretFinding]) -> str:
-    parts, at = [], 0
-    for finding in findings:
-        parts += [text[at : finding.start], f"[redacted:{finding.kind}]"]
-        at = finding.end
-    return "".join([*parts, text[at:]])

@@ -123,7 +123,7 @@ def views(text: str) -> Iterator[View]:
         yield bare
     if "\n" in bare.text and (wrapped := bare.then(rewrite(bare.text, _LINE_WRAPS, _remove))) is not bare:
         yield wrapped._replace(is_wrapped=True)
-    if not text.isascii() and (tagged := rewrite(text, _TAGS, _untag)):
+    if not text.isascii() and (tagged := rewrite(text, _TAGS, lambda match: chr(ord(match[0]) - 0xE0000))):
         yield plain.then(tagged)
 
 
@@ -151,10 +151,6 @@ def _canonical_form(match: re.Match[str]) -> str:
         return _LOOKALIKES[character]
     folded = unicodedata.normalize("NFKC", character)
     return folded if (folded.isascii() and folded.isalnum()) or "\uff01" <= character <= "\uff5e" else ""
-
-
-def _untag(match: re.Match[str]) -> str:
-    return chr(ord(match[0]) - 0xE0000)
 
 
 def _unescape(match: re.Match[str]) -> str:

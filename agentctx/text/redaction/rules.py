@@ -283,14 +283,9 @@ def _rule(file: Path, name: str, table: Any) -> SecretRule:
 
 def _own_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule:
     rule = replace(_rule(file, name, table), is_own=True)
-    if problem := rule_problem(rule):
+    if problem := format_problem(rule) or _slowness_problem(rule):
         raise _unusable(file, f"{name}: {problem}")
     return rule
-
-
-def rule_problem(rule: SecretRule) -> str | None:
-    """Return why an operator's rule cannot be used; None if it can."""
-    return format_problem(rule) or _slowness_problem(rule)
 
 
 def format_problem(rule: SecretRule) -> str | None:
