@@ -62,7 +62,7 @@ def _read_trusted(path: Path) -> str | None:
         return None
     try:
         status = os.fstat(descriptor)
-        if not (stat.S_ISREG(status.st_mode) and status.st_uid in {0, os.geteuid()}):
+        if not (stat.S_ISREG(status.st_mode) and _is_trusted(status.st_uid)):
             return None
         content = os.read(descriptor, _MAX_BYTES + 1)
     finally:
@@ -70,3 +70,7 @@ def _read_trusted(path: Path) -> str | None:
     if len(content) > _MAX_BYTES:
         raise ConfigInvalid(f"{path} is larger than {_MAX_BYTES} bytes.", hint=_HINT)
     return content.decode(errors="replace")
+
+
+def _is_trusted(uid: int) -> bool:
+    return uid in {0, os.geteuid()}
