@@ -11,8 +11,6 @@ from agentctx.llm.dialects.openai_chat import OpenAIChat
 
 ModelRequest: TypeAlias = Any
 """A body in the model's API format, messages and parameters in one object; or a bare list of messages."""
-ModelEvent: TypeAlias = Mapping[str, Any]
-"""One piece of a streamed reply, in the API's format."""
 
 
 class ModelAdapter(Protocol):
@@ -26,7 +24,7 @@ class ModelAdapter(Protocol):
         """Return the whole reply, in the API's format."""
 
     def stream(self, request: ModelRequest, /) -> AsyncIterator[Any]:
-        """Yield the reply's pieces as they arrive (`ModelEvent` for the APIs). Ending early ends the call."""
+        """Yield the reply's pieces as they arrive, in the API's format. Ending early ends the call."""
 
 
 class FunctionModelAdapter:

@@ -1,7 +1,7 @@
 """Extracts text with places from files. Pure: bytes in, text out, without file or network access."""
 
 from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, ExtractRefusal, NotIngestible
-from agentctx.ingest.extract.registry import check_encoding, extract, is_surely_binary, known_suffixes
+from agentctx.ingest.extract.registry import check_encoding, extract, is_surely_binary
 
 __all__ = [
     "ExtractLimits",
@@ -11,5 +11,4 @@ __all__ = [
     "check_encoding",
     "extract",
     "is_surely_binary",
-    "known_suffixes",
 ]

@@ -86,11 +86,6 @@ def check_encoding(name: str) -> None:
         ) from None
 
 
-def known_suffixes() -> frozenset[str]:
-    """Return the suffixes of all formats other than plain text, in lower case, with their dots."""
-    return frozenset(_BY_SUFFIX)
-
-
 def is_surely_binary(path: PurePath, head: bytes) -> bool:
     """Whether the first bytes (8 KiB suffice) prove that `extract` would find no text, so that large
     binaries need not be read whole. False proves nothing.

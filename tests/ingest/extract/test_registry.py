@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.ingest.extract.base import ExtractedText, ExtractLimits, ExtractRefusal
-from agentctx.ingest.extract.registry import is_surely_binary, known_suffixes
+from agentctx.ingest.extract.registry import is_surely_binary
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import extracted, extracted_or_refused, number_of
 
@@ -59,11 +59,6 @@ def test_archives_and_pictures_are_binary() -> None:
         archive.writestr("a.txt", b"text " * 100)
     assert extracted_or_refused("a.zip", out.getvalue()) == ExtractRefusal.BINARY
     assert extracted_or_refused("a.png", PNG) == ExtractRefusal.BINARY
-
-
-def test_known_suffixes() -> None:
-    assert {".pdf", ".docx", ".html", ".ipynb"} <= known_suffixes()
-    assert ".txt" not in known_suffixes()
 
 
 def test_the_first_bytes_reveal_binary_files() -> None:

@@ -81,7 +81,6 @@ def _empty_texts(body: Body) -> bool:
 
 
 SYSTEM = "You are terse."
-USER_TEXT = "text"
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
