@@ -49,7 +49,14 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Verify the hash chain of the audit trail: no row was changed and none is missing."""
-    verdict = _of_daemon(ctx) if database is None else _of_file(database)
+    if database is None:
+        with connect(ctx) as client:
+            verdict = client.verify_audit()
+    else:
+        from agentctx.service.views import audit_verdict
+        from agentctx.storage.opening import offline_storage
+
+        verdict = audit_verdict(offline_storage().verify_audit(database))
     show(verdict, verdict_lines(verdict), as_json)
     if not verdict.sound:
         raise typer.Exit(1)
@@ -90,18 +97,6 @@ def verdict_lines(verdict: AuditVerdict) -> list[str]:
     if (more := verdict.faults - len(verdict.listed)) > 0:
         lines.append(f"    and {more} more")
     return lines
-
-
-def _of_daemon(ctx: typer.Context) -> AuditVerdict:
-    with connect(ctx) as client:
-        return client.verify_audit()
-
-
-def _of_file(database: Path) -> AuditVerdict:
-    from agentctx.service.views import audit_verdict
-    from agentctx.storage.opening import offline_storage
-
-    return audit_verdict(offline_storage().verify_audit(database))
 
 
 def _summary(detail: dict[str, Any]) -> str:

@@ -13,18 +13,11 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 """More than any file that a person or agentctx writes by hand: settings, tokens, records."""
 
 
-def open_regular(path: str | os.PathLike[str]) -> FileIO:
-    """Open a regular file for reading. Raises OSError for anything else, like a pipe or a folder."""
-    file = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
-    return file
-
-
 def read_bounded(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file of at most `most` bytes. Raises OSError."""
-    with open_regular(path) as file:
+    """Return the content of a regular file of at most `most` bytes, or raise OSError, also for a pipe."""
+    with FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
         read = b""
         while len(read) <= most and (more := file.read(most + 1 - len(read))):
             read += more

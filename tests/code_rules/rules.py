@@ -50,7 +50,6 @@ _OPENS: Final = frozenset(
         "shutil.copy2",
         "shutil.copyfile",
         "read_bounded",
-        "open_regular",
     }
 )
 _PATH_OPENS: Final = frozenset({"read_bytes", "write_bytes", "read_text", "write_text"})
