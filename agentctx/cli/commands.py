@@ -47,7 +47,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Keep safe": {
         "backup": "backup.backup",
-        "restore": "restore.restore",
+        "restore": "backup.restore",
         "export": "export.export",
         "import": "import_.import_entries",
         "migrate": "migrate.migrate",

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from agentctx.cli.restore import restore
+from agentctx.cli.backup import restore
 from agentctx.config.schema import Settings
 from agentctx.daemon import run as run_module
 from agentctx.daemon.build import Core
