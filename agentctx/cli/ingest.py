@@ -283,7 +283,6 @@ class _Command:
             print_note("watching; press Ctrl-C to stop")
 
     def _announce(self, size: int) -> None:
-        """Announce how long a long run takes."""
         if self.announces and not self.task.dry_run and size > SAMPLES * BYTES_PER_CHUNK:
             text = "agentctx " * (BYTES_PER_CHUNK // len("agentctx "))
             samples = [f"{number} {text}" for number in range(3)]

@@ -180,7 +180,6 @@ def _has(entry: EntryView, name: EditableField) -> bool:
 
 
 def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
-    """Carry out a step and return its outcome."""
     try:
         if step.action == "forget":
             reply = client.forget(step.id, if_version=step.version)

@@ -128,7 +128,6 @@ def _answer(event: str, client: str, options: Mapping[str, list[str]]) -> dict[s
 
 
 def _blocks(asked: HookQuestion, socket: str, deadline: float) -> str:
-    """Return the blocks that answer a question."""
     blocks: list[str] = []
     room = MAX_BLOCK_CHARS
     for body in asked.bodies:
