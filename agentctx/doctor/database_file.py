@@ -30,7 +30,10 @@ def missing(database: Path) -> DatabaseMissing | None:
         )
     if database.exists() and database.stat().st_size:
         return None
-    if not (note := served_note(database)).exists():
+    note = served_note(database)
+    # Root examines a service's database: the note is in the service's second state folder.
+    of_service = database.parent.with_name(f"{database.parent.name}-served") / note.name
+    if not note.exists() and not (note := of_service).exists():
         return None
     return DatabaseMissing(
         f"{database} is missing, and a daemon has served from it.",

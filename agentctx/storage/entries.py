@@ -108,7 +108,8 @@ class EntryStorage(ABC):
         return await self._save(replace(command, revision=revision, idempotency=idempotency), draft)
 
     async def _save(self, command: SaveCommand, draft: Draft) -> SaveOutcome:
-        return await self._change(partial(saving.save, command, draft))
+        steps = partial(saving.save, command, draft)
+        return await self._follower.change(steps, self._announce, shares_spaces=True)
 
     async def revise(
         self,

@@ -18,6 +18,7 @@ from agentctx.cli.layout import width
 from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.doctor.check import report
 from agentctx.doctor.daemon import RECORD_NAME
+from agentctx.doctor.database_file import served_note
 from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 from tests.cli.terminal import Terminal
 from tests.daemon.host.installed import FAILED, install
@@ -207,6 +208,9 @@ def test_root_examines_the_service_of_the_machine_while_it_is_stopped(
         '{"state": "failed", "version": "1", "pid": 1, "socket": "/s", "served": true,'
         ' "started": "2026-11-27T12:54:50.000Z", "message": "agentctx.db is missing", "code": "x"}'
     )
+    note = tmp_path / "data-served" / served_note(tmp_path / "data" / "agentctx.db").name
+    note.parent.mkdir()
+    note.touch()
     assert run(["doctor", "--json", "--only", "daemon", "--only", "files.database"]) == 1
     reply = json.loads(capsys.readouterr().out)
     checks = {each["id"]: each for each in reply["checks"]}

@@ -24,7 +24,7 @@ from agentctx.storage.file.writer import Writer
 from tests.running_core import ME, embedded, running_core
 from tests.service.access.peers import access_control, client_of, grant
 
-MAX_CALLS = 8
+MAX_CALLS = 10
 CARRIER = "agentctx.storage.file."
 """Runs functions in a connection's thread: `Writer.run` and `Readers.run` count as one call each."""
 

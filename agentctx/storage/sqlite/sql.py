@@ -35,11 +35,13 @@ SQL: Final[Functions] = {
 }
 
 
-def follow(conn: Connection, steps: Steps[T], functions: Functions = SQL) -> T:
-    """Return the result of the steps, whose statements have `functions`, by default those of plain SQL.
+def follow(conn: Connection, steps: Steps[T] | Callable[[], Steps[T]], functions: Functions = SQL) -> T:
+    """Return the result of the steps, or of those that a function begins.
 
-    Runs inside the caller's transaction, which an error rolls back.
+    Their statements have `functions`, by default those of plain SQL. Runs inside the caller's transaction,
+    which an error rolls back.
     """
+    steps = steps() if callable(steps) else steps
     try:
         statement = next(steps)
         while True:

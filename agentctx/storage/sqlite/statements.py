@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -49,6 +50,10 @@ def follow(conn: Connection, steps: Steps[T]) -> T:
     return sql.follow(conn, steps, EXECUTE)
 
 
+def _following(steps: Callable[[], Steps[T]]) -> Callable[[Connection], T]:
+    return partial(sql.follow, steps=steps, functions=EXECUTE)
+
+
 class SqliteFollower:
     """`Follower` on the connections to the SQLite file."""
 
@@ -65,14 +70,14 @@ class SqliteFollower:
         *,
         shares_spaces: bool = False,  # noqa: ARG002 - there is one writer
     ) -> T:
-        return await self.db.writer.run(lambda conn: follow(conn, steps()), committed=committed)
+        return await self.db.writer.run(_following(steps), committed=committed)
 
     def server_ms(self, local_ms: int) -> int:
         return local_ms
 
     async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:
         timeout_s = CHECK_TIMEOUT_S if is_long else READ_TIMEOUT_S
-        return await self.db.readers.run(lambda conn: follow(conn, steps()), timeout_s=timeout_s)
+        return await self.db.readers.run(_following(steps), timeout_s=timeout_s)
 
     async def ask(self, statement: Statement[T]) -> T:
         return await self.look(lambda: iter(statement))
@@ -91,6 +96,6 @@ class SqliteFileReader:
     async def look(self, steps: Callable[[], Steps[T]], *, is_long: bool = False) -> T:  # noqa: ARG002 - may be
         readers = await Readers.open(self._path, 1)
         try:
-            return await readers.run(lambda conn: follow(conn, steps()), timeout_s=CHECK_TIMEOUT_S)
+            return await readers.run(_following(steps), timeout_s=CHECK_TIMEOUT_S)
         finally:
             await readers.close()

@@ -99,11 +99,15 @@ def test_a_daemon_survives_a_restart_of_its_server(
 
 
 async def test_doctor_follows_the_daemons_engine_where_only_the_daemon_knows_it(
-    make_daemon: Callable[..., DaemonProcess], server: RunningServer, tmp_path: Path
+    make_daemon: Callable[..., DaemonProcess],
+    server: RunningServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its settings are not in the doctor's file or environment."""
     config = f'[storage]\nurl = "{server.url()}"\n[embedding]\nprovider = "fake"\n'
     daemon = make_daemon(tmp_path / "one", config=config).start()
+    monkeypatch.setenv("XDG_STATE_HOME", str(daemon.state_home))
     empty = tmp_path / "empty.toml"
     empty.touch()
     checkup = Checkup(
