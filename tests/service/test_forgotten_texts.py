@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from agentctx.daemon.build import Core
+from agentctx.embedding.queue.maintenance import PROMISED_S
 from agentctx.wire import ContextRequest, SearchRequest
 from tests.embedding.queue.scripted_provider import ScriptedProvider
 from tests.running_core import ME, running_core, save
@@ -80,5 +82,7 @@ async def test_no_object_refers_to_a_forgotten_text(tmp_path: Path) -> None:
         entry_id = await use_entry(core)
         assert "Job" in owners_of_canary()
         await core.forgetting.forget(entry_id, ME)
-        await core.storage.upkeep.tidy()
+        async with asyncio.timeout(PROMISED_S):
+            while not await core.storage.upkeep.tidy():
+                pass  # each attempt waits for readers
         assert owners_of_canary() == []
