@@ -69,7 +69,7 @@ async def remedy(settings: Settings, database: Path, *, now: int) -> str:
         return "Restore a dump with the server's tools."
     folder = folder_of(settings.backup, database.parent)
     if not (kept := await asyncio.to_thread(automatic_backups, folder)):
-        return "There is no automatic backup: restore another one with `agentctx restore FILE`."
+        return "There is no automatic backup. If you have another, run `agentctx restore FILE`."
     newest = kept[-1]
     saved = await asyncio.to_thread(offline_storage().saved_since, database, newest.made)
     later = "" if saved is None else f", without the {counted(saved, 'entry', 'entries')} saved since"

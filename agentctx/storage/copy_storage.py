@@ -130,7 +130,7 @@ class CopySource:
         return await self._reader.look(partial(_page, after, limit), is_long=True)
 
     async def find(self, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
-        """Return those of the versions that exist and are undamaged."""
+        """Return the versions that exist and are undamaged."""
         return await self._reader.look(partial(_find, keys), is_long=True)
 
     async def rows(
@@ -199,7 +199,7 @@ async def complete_mark(database: CopySource) -> CopyMark | None:
 async def require_usable(target: CopyStorage) -> None:
     """Let a daemon use the database unless it is an incomplete copy. Raises `ConfigInvalid`.
 
-    From then on it is no longer the copy of another memory.
+    The database then no longer counts as a copy of another memory.
     """
     if await complete_mark(target):
         await target.set_mark(None)

@@ -264,7 +264,7 @@ class ForgetReply:
 class ForgetAllReply:
     """Confirms that a namespace is erased; what is saved while it is being erased may stay.
 
-    The last three fields are those of a `ForgetReply`.
+    The last three fields have the same meaning as in `ForgetReply`.
     """
 
     namespace: str

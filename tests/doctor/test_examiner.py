@@ -304,4 +304,4 @@ async def test_a_database_that_does_not_open_needs_a_backup(tmp_path: Path) -> N
     zero_pages(database, [root_of(database, "scrub")])
     found = await alone(tmp_path, fix=True)
     assert troubles(found) == {"database.opens": "fail"}
-    assert "There is no automatic backup: restore another one" in found["database.opens"].hint
+    assert "There is no automatic backup. If you have another" in found["database.opens"].hint

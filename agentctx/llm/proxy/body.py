@@ -183,7 +183,7 @@ def _written(value: Any) -> bytes:
     except UnicodeEncodeError:
         return json.dumps(value).encode()
     except ValueError:
-        raise InvalidInput("The request body contains a number beyond those of JSON.") from None
+        raise InvalidInput("The request body contains a number that JSON cannot represent.") from None
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

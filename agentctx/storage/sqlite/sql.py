@@ -38,8 +38,8 @@ SQL: Final[Functions] = {
 def follow(conn: Connection, steps: Steps[T] | Callable[[], Steps[T]], functions: Functions = SQL) -> T:
     """Return the result of the steps, or of those that a function begins.
 
-    Their statements have `functions`, by default those of plain SQL. Runs inside the caller's transaction,
-    which an error rolls back.
+    `functions` execute their statements; the default executes plain SQL. Runs inside the caller's
+    transaction, which an error rolls back.
     """
     steps = steps() if callable(steps) else steps
     try:

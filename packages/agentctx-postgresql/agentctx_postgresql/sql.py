@@ -58,7 +58,7 @@ SQL: Final[Functions] = {
 
 
 async def follow(conn: Connection, steps: Steps[T], functions: Functions = SQL) -> T:
-    """Return the result of the steps, whose statements have `functions`, by default those of plain SQL.
+    """Return the result of the steps. `functions` execute their statements; the default executes plain SQL.
 
     Runs inside the caller's transaction, which an error rolls back.
     """

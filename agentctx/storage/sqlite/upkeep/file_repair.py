@@ -39,7 +39,7 @@ def rebuild_derived(path: Path, *, now: int) -> None:
 
     Raises:
         StorageCorrupt: something else is damaged, which only a backup has; the file is unchanged.
-        StorageFull, StorageFailed: there is no space for a copy, or the disk fails; the file is unchanged.
+        StorageFull, StorageFailed: no space for a copy, or the disk failed; the file is unchanged.
     """
     fresh = path.with_name(path.name + ENDING)
     discard_partial_repairs(path)
