@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from agentctx.config.embedding import EmbeddingSettings, RagSettings
+from agentctx.embedding.judge.judge import Judge
 from agentctx.embedding.providers.registry import create_provider
 from agentctx.service.rag.calibrator import kept_calibration
 from agentctx.service.rag.question import Answer, Question
@@ -84,29 +85,31 @@ async def measure(options: Options) -> list[Figure]:
     embedder = CachedEmbedder(provider)
     with tempfile.TemporaryDirectory() as folder:
         calibration = kept_calibration(provider, Path(folder))
+    judge = Judge()
     try:
         figures: list[Figure] = []
         if options.worlds:
-            figures += await _worlds(read_worlds(options.worlds), embedder, calibration)
+            figures += await _worlds(read_worlds(options.worlds), embedder, calibration, judge)
         if options.locomo and options.scifact:
             figures += await _guards(
-                read_sets(options.locomo), read_set(options.scifact), embedder, calibration
+                read_sets(options.locomo), read_set(options.scifact), embedder, calibration, judge
             )
         return figures
     finally:
         embedder.save()
+        await judge.aclose()
         await provider.aclose()
 
 
 async def _worlds(
-    worlds: Sequence[World], embedder: CachedEmbedder, calibration: Calibration | None
+    worlds: Sequence[World], embedder: CachedEmbedder, calibration: Calibration | None, judge: Judge
 ) -> list[Figure]:
     outcomes: dict[Eagerness, Outcomes] = {each: defaultdict(list) for each in EAGERNESS}
     for world in worlds:
         async with embedded(embedder, partial(_save_world, world)) as target:
             for kind, text, relevant in _asked_in(world, worlds):
                 for eagerness, found in outcomes.items():
-                    found[kind].append(await _ask(target, text, relevant, calibration, eagerness))
+                    found[kind].append(await _ask(target, text, relevant, calibration, judge, eagerness))
     return [figure for eagerness in EAGERNESS for figure in _of_worlds(eagerness, outcomes[eagerness])]
 
 
@@ -150,7 +153,7 @@ async def _save_world(world: World, stores: EntryStore) -> dict[str, str]:
         }
         if "text" in memory:
             values["content"] = memory["text"]
-        where = SaveContext(session=memory.get("session"))
+        where = SaveContext(session=memory.get("session", "of the world"))
         saved = await stores.save_fields(memory["collection"], values, where)
         ids[saved.id] = memory["id"]
     return ids
@@ -161,12 +164,13 @@ async def _ask(
     text: str,
     relevant: frozenset[str],
     calibration: Calibration | None,
+    judge: Judge,
     eagerness: Eagerness,
 ) -> Outcome:
     service = RAGService(
         target.storage,
         target.embedder,
-        lambda: ServingModel(target.space, calibration=calibration),
+        lambda: ServingModel(target.space, calibration=calibration, judge=judge),
         RagSettings(deadline_s=60.0),
         eagerness=eagerness,
     )
@@ -220,13 +224,14 @@ async def _guards(
     claims: RetrievalSet,
     embedder: CachedEmbedder,
     calibration: Calibration | None,
+    judge: Judge,
 ) -> list[Figure]:
     outcomes: Outcomes = defaultdict(list)
 
     async def asked(name: str, target: Searchable, source: RetrievalSet, most: int | None = None) -> None:
         for query in source.queries[:most]:
             relevant = query.relevant if source is target.source else frozenset[str]()
-            outcomes[name].append(await _ask(target, query.text, relevant, calibration, "normal"))
+            outcomes[name].append(await _ask(target, query.text, relevant, calibration, judge, "normal"))
 
     for talk in talks:
         async with searchable(talk, embedder) as target:

@@ -118,6 +118,7 @@ def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
         ("degraded", view.degraded),
         ("left out", _LEFT_OUT if "refused" in view.fates else None),
         ("not reranked", view.rerank),
+        ("not judged", view.judge),
     ]
 
 

@@ -16,6 +16,7 @@ from agentctx.config.schema import Settings, TelemetrySettings
 from agentctx.daemon.host.memory_limits import expect_memory
 from agentctx.daemon.models import open_lanes, open_models
 from agentctx.doctor.examiner import Examiner
+from agentctx.embedding.judge.judge import Judge, suits
 from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.embedding.queue.lanes import Lanes
 from agentctx.embedding.rerankers.base import Reranker
@@ -135,6 +136,7 @@ async def open_core(
         ) as models,
         open_telemetry(settings.telemetry, models[0].provider if models else None) as (telemetry, recorder),
         _open_reranker(settings.rerank) as reranker,
+        _open_judge() as judge,
     ):
         storage = await open_storage(settings, paths.database, clock=clock, telemetry=telemetry)
         try:
@@ -161,7 +163,7 @@ async def open_core(
                 screener=create_screener(settings.screening),
                 declared=settings.collections,
             )
-            rag = _rag(settings, storage, lanes, calibrator, reranker, telemetry)
+            rag = _rag(settings, storage, lanes, calibrator, judge, reranker, telemetry)
             audit = AuditTrail(storage.audit, settings.audit, clock=storage.clock)
             current = CurrentSettings(settings)
             refusals = Refusals(storage.clock)
@@ -226,11 +228,21 @@ async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | N
             await reranker.aclose()
 
 
+@asynccontextmanager
+async def _open_judge() -> AsyncIterator[Judge]:
+    judge = Judge()
+    try:
+        yield judge
+    finally:
+        await judge.aclose()
+
+
 def _rag(
     settings: Settings,
     storage: Storage,
     lanes: Lanes | None,
     calibrator: Calibrator,
+    judge: Judge,
     reranker: Reranker | None,
     telemetry: Telemetry,
 ) -> RAGService:
@@ -238,7 +250,8 @@ def _rag(
         if lanes is None:
             return ServingModel(None)
         lane, builder = lanes.leading, lanes.leading.builder
-        return ServingModel(builder.searched, builder.reason, lane, calibrator.of(lane.provider))
+        of_model = judge if suits(lane.provider) else None
+        return ServingModel(builder.searched, builder.reason, lane, calibrator.of(lane.provider), of_model)
 
     injection = settings.injection
     return RAGService(

@@ -123,6 +123,7 @@ def make_receipt(context: Answer, *, took_s: float, **asked: Any) -> Receipt:
         gate=None if context.gate is None else round(context.gate.best, 6),
         degraded=context.degraded,
         rerank=context.rerank,
+        judge=context.judge,
         candidates=tuple(
             figures(each)
             for at, each in enumerate(context.considered)
@@ -147,6 +148,7 @@ def figures(considered: ConsideredCandidate) -> CandidateFigures:
         fate=considered.fate,
         duplicate_of=considered.duplicate_of,
         reranked=considered.reranked,
+        by_judge=candidate.by_judge,
     )
 
 

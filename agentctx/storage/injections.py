@@ -21,7 +21,9 @@ _TIME_DIGITS, _RANDOM_DIGITS = 9, 3
 
 
 class CandidateFigures(NamedTuple):
-    """The figures of a candidate. `reranked` is its rank by the reranker, from 1."""
+    """The figures of a candidate. `reranked` is its rank by the reranker, from 1; `by_judge` says that the
+    judge has read it.
+    """
 
     entry: str
     chunk: int
@@ -31,6 +33,7 @@ class CandidateFigures(NamedTuple):
     fate: Fate
     duplicate_of: str | None = None
     reranked: int | None = None
+    by_judge: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,7 @@ class Receipt:
     gate: float | None
     degraded: str | None
     rerank: str | None
+    judge: str | None
     candidates: tuple[CandidateFigures, ...]
     fates: Mapping[Fate, int]
     """The number of all candidates by fate, including those not stored here."""

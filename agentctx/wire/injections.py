@@ -31,6 +31,8 @@ class InjectionCandidate:
     """The entry that says the same."""
     reranked: int | None = None
     """Rank by the reranker, from 1."""
+    by_judge: bool = False
+    """Whether the judge has read it; otherwise rules alone gave its relevance."""
     collection: str | None = None
     """Null if the entry no longer exists; so is `source_id`."""
     source_id: str | None = None
@@ -74,6 +76,8 @@ class InjectionSummary:
     """Why the search was by keywords only; null if meaning was searched too."""
     rerank: str | None
     """Why the configured reranker was not used; null if it was, or none is configured."""
+    judge: str | None
+    """Why the judge did not read what the rules left open; null if it did, or nothing was open."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

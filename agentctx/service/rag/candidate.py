@@ -19,7 +19,7 @@ class Candidate(NamedTuple):
     is better. `relevance` is the probability that the chunk answers the question, 0 until it is judged;
     `by_words` says that it was judged by words alone, `by_cue` that the distance is a cue's, `is_partial`
     that the text, or the cue with the words, has no vector. `rarity` sums the idf of the
-    question's words in it, 0 until read.
+    question's words in it, 0 until read. `by_judge` says that the judge has read it.
     """
 
     chunk: int
@@ -32,6 +32,7 @@ class Candidate(NamedTuple):
     by_cue: bool = False
     is_partial: bool = False
     rarity: float = 0.0
+    by_judge: bool = False
 
     @property
     def is_unmeasured(self) -> bool:

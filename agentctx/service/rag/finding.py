@@ -52,6 +52,8 @@ class Ranking:
     rest: Sequence[Candidate]
     texts: Mapping[int, ResolvedChunk]
     degraded: str | None = None
+    level: float | None = None
+    """How near the question is to texts that answer nothing; None without a calibrated model."""
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -136,7 +138,9 @@ def passages(search: SearchInput) -> Steps[Ranking]:
     gone = [each for each in read if each.chunk not in texts]
     chunks = {each.chunk for each in read}
     rest = [each for each in fused[count:] if each.chunk not in chunks]
-    return Ranking([*judged, *gone], rest, texts, search.degraded)
+    calibration, query = search.calibration, search.query
+    level = calibration.level(query) if calibration is not None and query is not None else None
+    return Ranking([*judged, *gone], rest, texts, search.degraded, level)
 
 
 def nearest(search: SearchInput) -> Steps[Sequence[NearestChunk]]:

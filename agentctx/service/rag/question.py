@@ -50,8 +50,9 @@ class Answer:
     """The passages in the requested order and, for an LLM call, the block that contains them.
 
     `degraded` says why vectors or some words were not searched; `rerank`, why the reranker was not used: None
-    if it was, or if there is none. `considered` lists every candidate of an injection with its fate, in
-    order; `gate` is the relevance that was required.
+    if it was, or if there is none; `judge`, why the judge did not read what was open: None if it did, or if
+    nothing was. `considered` lists every candidate of an injection with its fate, in order; `gate` is the
+    relevance that was required.
     """
 
     hits: tuple[ResolvedChunk, ...] = ()
@@ -62,6 +63,7 @@ class Answer:
     block: str = ""
     tokens: int = 0
     """Estimated size of the block."""
+    judge: str | None = None
 
 
 def allowed(question: Question) -> Question:

@@ -159,6 +159,22 @@ class Gate(NamedTuple):
         return [best >= self.best and (each == best or each >= self.further) for each in relevances]
 
 
+def falling(relevances: Sequence[float]) -> list[float]:
+    """Return relevances that never rise: neighbours in the wrong order share their mean.
+
+    A list is ordered by more than relevance, so a passage may be ranked above a likelier one. On average, the
+    result is as right as the input (isotonic regression, by pooling adjacent violators).
+    """
+    pools: list[tuple[float, int]] = []
+    for each in relevances:
+        mean, size = each, 1
+        while pools and pools[-1][0] < mean:
+            other, others = pools.pop()
+            mean, size = (mean * size + other * others) / (size + others), size + others
+        pools.append((mean, size))
+    return [mean for mean, size in pools for _ in range(size)]
+
+
 def probability(odds: float) -> float:
     """Convert log odds to a probability."""
     return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0

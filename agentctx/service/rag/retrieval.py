@@ -45,17 +45,25 @@ class QueryEmbedder(Protocol):
     async def embed_query(self, text: str) -> Vectors: ...
 
 
+class Judge(Protocol):
+    """The part of `embedding.judge` that injection needs."""
+
+    async def scores(self, prompt: str, passages: Sequence[str]) -> list[float]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ServingModel:
     """The space and embedder that answer questions now; if there is none, `reason` says why.
 
-    `calibration` belongs to the space's model; None until it is calibrated.
+    `calibration` belongs to the space's model; None until it is calibrated. `judge` reads passages with the
+    question, if there is one for this model.
     """
 
     space: int | None
     reason: str | None = None
     embedder: QueryEmbedder | None = None
     calibration: Calibration | None = None
+    judge: Judge | None = None
 
 
 class Retrieval:
@@ -83,7 +91,7 @@ class Retrieval:
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
-        serving, deadline_s, stopwatch = self._serving(), self._deadline_s(question), Stopwatch()
+        serving, deadline_s, stopwatch = self._serving(), self.deadline_s(question), Stopwatch()
         calibration, space = serving.calibration, serving.space
         words = asyncio.ensure_future(self._words(question, pool))
         try:
@@ -115,7 +123,8 @@ class Retrieval:
             for stage, began, seconds in stopwatch.measured:
                 self._telemetry.passed(stage, began, seconds)
 
-    def _deadline_s(self, question: Question) -> float:
+    def deadline_s(self, question: Question) -> float:
+        """Return the seconds that a question may take: its own limit or the setting, whichever is less."""
         maximum = self._settings().deadline_s
         return min(maximum, question.deadline_s or maximum)
 
@@ -220,7 +229,8 @@ def interleaved(rankings: Sequence[Ranking]) -> Ranking:
 
 def _together(rankings: Sequence[Ranking], judged: list[Candidate], rest: list[Candidate]) -> Ranking:
     texts = {chunk: text for each in rankings for chunk, text in each.texts.items()}
-    return Ranking(judged, rest, texts, next((each.degraded for each in rankings if each.degraded), None))
+    degraded = next((each.degraded for each in rankings if each.degraded), None)
+    return Ranking(judged, rest, texts, degraded, rankings[0].level)
 
 
 def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:

@@ -13,6 +13,7 @@ import structlog
 from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.embedding.rerankers.base import Reranker
 from agentctx.errors import AgentctxError, ProviderFailed
+from agentctx.service.rag import judging
 from agentctx.service.rag.budget import estimate_tokens, fit
 from agentctx.service.rag.candidate import Candidate, Trace
 from agentctx.service.rag.duplicates import ConversationTexts
@@ -21,7 +22,7 @@ from agentctx.service.rag.finding import SPARE, Ranking, passages, ranks
 from agentctx.service.rag.injection import InjectionRules, apply_caps, select_candidates
 from agentctx.service.rag.prompt import not_looked_up
 from agentctx.service.rag.question import Answer, Question, allowed
-from agentctx.service.rag.relevance import Eagerness, Gate
+from agentctx.service.rag.relevance import Eagerness, Gate, falling
 from agentctx.service.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.service.rag.retrieval import (
     QueryEmbedder,
@@ -128,6 +129,7 @@ class RAGService:
             now = serving()
             return now if now.embedder is not None else replace(now, embedder=embedder)
 
+        self._serving = serving
         self._retrieval = Retrieval(storage.search, answering, lambda: self.settings, telemetry)
 
     async def retrieve(self, question: Question) -> Answer:
@@ -186,12 +188,15 @@ class RAGService:
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """Choose the passages to inject; the trace records the fate of every candidate."""
+        until = asyncio.get_running_loop().time() + self._retrieval.deadline_s(question)
         with self._telemetry.answering(question.limit) as answering:
             questions = sub_questions(question)
             ranking = merged(questions, await asyncio.gather(*self._searches(questions)))
             rules = await self._rules(question)
-            trace = Trace(ranking.candidates, rules.gate)
-            read = trace.kept("limit", ranking.candidates, to_choose_from(ranking.judged, question.order))
+            first, judge = await self._judged(question, ranking, until)
+            relevant = {each.chunk: each for each in first}
+            trace = Trace([relevant.get(each.chunk, each) for each in ranking.candidates], rules.gate)
+            read = trace.kept("limit", ranking.candidates, to_choose_from(first, question.order))
             candidates = select_candidates(
                 read, ranking.texts, rules, trace, max_per_entry=self.settings.max_per_entry
             )
@@ -199,7 +204,28 @@ class RAGService:
             if self._reranker and rerank is None:
                 trace.reranked(chosen)
             kept = apply_caps(chosen, ranking.texts, rules, trace, question.limit)
-            return self._answer(question, ranking, kept, rerank, answering), trace
+            return replace(self._answer(question, ranking, kept, rerank, answering), judge=judge), trace
+
+    async def _judged(
+        self, question: Question, ranking: Ranking, until: float
+    ) -> tuple[Sequence[Candidate], str | None]:
+        """Return the candidates with the judge's opinion, or the reason why there is none."""
+        judge = self._serving().judge
+        first = [each for each in ranking.judged if each.chunk in ranking.texts]
+        open_ones = [] if question.everything else judging.left_open(first, ranking.level)
+        if judge is None or not open_ones:
+            return ranking.judged, None
+        texts = [ranking.texts[each.chunk].content for each in open_ones]
+        try:
+            async with asyncio.timeout_at(until):
+                with self._telemetry.stage("judge"):
+                    scores = await judge.scores(judging.text_to_judge(question.text), texts)
+        except TimeoutError:
+            return ranking.judged, "deadline: the rules decided alone"
+        except AgentctxError as error:
+            return ranking.judged, f"{error.code}: {error.message}"
+        of_chunk = {each.chunk: score for each, score in zip(open_ones, scores, strict=True)}
+        return judging.judged(ranking.judged, of_chunk, question.text), None
 
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None
@@ -248,7 +274,12 @@ class RAGService:
         if degraded is not None:
             answering.ended(degradation(degraded))
         ordered = order_by_distance(chosen) if question.order == "distance" else chosen
-        hits = (replace(ranking.texts[c.chunk], distance=c.distance, relevance=c.relevance) for c in ordered)
+        relevances = [each.relevance for each in ordered]
+        shown = falling(relevances) if question.order == "relevance" else relevances
+        hits = (
+            replace(ranking.texts[each.chunk], distance=each.distance, relevance=relevance)
+            for each, relevance in zip(ordered, shown, strict=True)
+        )
         return Answer(tuple(hits), degraded, rerank)
 
 

@@ -13,6 +13,7 @@ from agentctx.service.rag.relevance import (
     Calibration,
     Gate,
     Scale,
+    falling,
     has_enough_words,
     log_odds,
     probability,
@@ -87,3 +88,11 @@ def test_nothing_passes_unless_the_best_does() -> None:
 def test_log_odds_are_the_inverse_of_the_probability(p: float) -> None:
     assert probability(log_odds(p)) == pytest.approx(p)
     assert probability(-1_000) == 0.0
+
+
+@given(st.lists(shares, max_size=12))
+def test_the_figures_of_a_list_never_rise_and_keep_their_sum(relevances: list[float]) -> None:
+    shown = falling(relevances)
+    assert shown == sorted(shown, reverse=True)
+    assert sum(shown) == pytest.approx(sum(relevances))
+    assert falling(sorted(relevances, reverse=True)) == sorted(relevances, reverse=True)

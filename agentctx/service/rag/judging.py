@@ -1,0 +1,68 @@
+"""What the judge reads, and what its scores mean. No I/O.
+
+The judge knows whether a passage helps where similarities and words do not tell, but it takes time. So it
+reads the few best passages that the rules do not rule out, and its score is blended with theirs.
+docs/relevance.md has the data sets on which the weights were fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.prompt import is_short, queries_of
+from agentctx.service.rag.relevance import UNFAMILIAR, log_odds, probability
+
+MOST_READ = 4
+LEAST_RELEVANCE = 0.05
+"""Relevance by the rules below which a passage is not worth reading."""
+LOOKED_AT = 6
+"""How many of the best passages may be read."""
+
+
+class Blend(NamedTuple):
+    """Weights for the log odds that a passage helps: of the judge's score, and of the rules' log odds."""
+
+    judge: float
+    rules: float
+    constant: float
+
+
+BLEND = Blend(0.73, 0.51, -0.15)
+WITH_PASTE = Blend(0.35, 1.0, 0.0)
+"""For a prompt with a paste, of which the judge reads the prose only."""
+
+
+def left_open(candidates: Sequence[Candidate], level: float | None) -> list[Candidate]:
+    """Return the candidates that the judge should read, most relevant first.
+
+    There are none for a question of unknown `level` (`Calibration.level`), and for one in a language that the
+    model does not know.
+    """
+    if level is None or level > UNFAMILIAR:
+        return []
+    worth = [
+        each for each in candidates[:LOOKED_AT] if not each.by_words and each.relevance >= LEAST_RELEVANCE
+    ]
+    return sorted(worth, key=lambda each: -each.relevance)[:MOST_READ]
+
+
+def text_to_judge(prompt: str) -> str:
+    """Return what is asked in a prompt: the prose around a paste, or all of a short prompt."""
+    text = prompt.strip()
+    prose = () if is_short(text) else queries_of(text)[1:]
+    return "\n".join(prose) or text
+
+
+def judged(candidates: Sequence[Candidate], scores: Mapping[int, float], prompt: str) -> list[Candidate]:
+    """Set the relevance of the chunks that have a score, and order them among the places that they take."""
+    blend = BLEND if is_short(prompt.strip()) else WITH_PASTE
+    read = (_blended(each, scores[each.chunk], blend) for each in candidates if each.chunk in scores)
+    best_first = iter(sorted(read, key=lambda each: -each.relevance))
+    return [next(best_first) if each.chunk in scores else each for each in candidates]
+
+
+def _blended(candidate: Candidate, score: float, blend: Blend) -> Candidate:
+    odds = blend.judge * score + blend.rules * log_odds(candidate.relevance) + blend.constant
+    return candidate._replace(relevance=probability(odds), by_judge=True)
