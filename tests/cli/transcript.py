@@ -4,7 +4,9 @@ A scenario begins with a line `# what it shows`. `<` is an answer of the daemon,
 of `agentctx.wire` and the functions of `stub_daemon`; several for a path are given one after another, the
 last one again and again. `$` is a command, with variables in front and `printf '…' |` for its input. What
 follows is recorded: `>` what was sent, `|` standard output (a JSON document on one line), `!` standard
-error, `=` the exit code unless it is 0.
+error, `=` the exit code unless it is 0. The variable TERMINAL makes the standard streams a terminal on which
+somebody types its value. `%` is a shell command in the folder of the scenario, which is `DIR` everywhere and
+the home of commands.
 
 `python -m tests.cli.transcript` records all of them again; read the difference before you commit it.
 """
@@ -17,9 +19,10 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -27,6 +30,7 @@ from urllib.parse import urlencode
 
 from agentctx import wire
 from agentctx.cli.app import run
+from tests.cli.terminal import Terminal
 from tests.client import stub_daemon
 from tests.client.stub_daemon import StubDaemon, StubRequest
 
@@ -48,56 +52,80 @@ def recorded(text: str) -> str:
 
 
 def _scenario(text: str) -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder, StubDaemon(Path(folder) / "s").running() as daemon:
+    with (
+        tempfile.TemporaryDirectory() as home,
+        tempfile.TemporaryDirectory() as sockets,
+        StubDaemon(Path(sockets) / "s").running() as daemon,
+        contextlib.chdir(home),
+    ):
         answers: dict[tuple[str, str], list[Any]] = {}
         for line in text.splitlines():
-            mark, _, rest = line.partition(" ")
-            if mark in {"#", "<", "$", ""}:
+            mark, _, rest = line.replace("DIR", home).partition(" ")
+            if mark in {"#", "<", "$", "%", ""}:
                 yield f"{line}\n"
             if mark == "<":
                 method, path, value = rest.split(" ", 2)
                 answer = eval(value, dict(_WORDS))  # noqa: S307 - the transcript is part of the test
                 answers.setdefault((method, path), []).append(
-                    answer if isinstance(answer, tuple) else (200, answer)
+                    answer if callable(answer) or isinstance(answer, tuple) else (200, answer)
                 )
+            if mark == "%":
+                done = subprocess.run(["sh", "-c", rest], stdout=subprocess.PIPE, text=True, check=True)
+                yield from _marked("|", done.stdout, home, daemon)
             if mark == "$":
                 for key, given in answers.items():
                     daemon.answer(*key, *given)
                 answers.clear()
-                yield from _command(rest, daemon)
+                yield from _command(rest, daemon, home)
 
 
-def _command(line: str, daemon: StubDaemon) -> Iterator[str]:
+def _command(line: str, daemon: StubDaemon, home: str) -> Iterator[str]:
     before, piped, after = line.partition(" | agentctx ")
-    stdin = shlex.split(before)[1].encode().decode("unicode_escape").encode("latin-1") if piped else b""
+    stdin = _unescaped(shlex.split(before)[1]) if piped else b""
     words = shlex.split(after if piped else line)
     at = 0 if piped else words.index("agentctx")
     variables = dict(word.split("=", 1) for word in words[:at])
     arguments = ["--socket", str(daemon.socket), *words[at if piped else at + 1 :]]
     seen = len(daemon.seen)
-    code, out, err = _run(arguments, {**_VARIABLES, **variables}, stdin, daemon.socket.parent)
+    code, out, err = _run(arguments, {**_VARIABLES, "HOME": home, **variables}, stdin)
     for request in daemon.seen[seen:]:
-        yield f"> {_sent(request)}\n"
-    for mark, text in ("|", _short(out)), ("!", err):
-        for printed in text.replace(str(daemon.socket), "SOCKET").splitlines():
-            yield f"{mark} {printed}".rstrip() + "\n"
+        yield from _marked(">", _sent(request), home, daemon)
+    yield from _marked("|", _short(out), home, daemon)
+    yield from _marked("!", err, home, daemon)
     if code:
         yield f"= {code}\n"
 
 
-def _run(
-    arguments: list[str], variables: Mapping[str, str], stdin: bytes, home: Path
-) -> tuple[int, str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+def _marked(mark: str, printed: str, home: str, daemon: StubDaemon) -> Iterator[str]:
+    named = printed.replace(str(daemon.socket), "SOCKET").replace(home, "DIR").replace("\x1b", r"\x1b")
+    for line in named.splitlines():
+        yield f"{mark} {line}".rstrip() + "\n"
+
+
+def _unescaped(text: str) -> bytes:
+    return text.encode().decode("unicode_escape").encode("latin-1")
+
+
+def _run(arguments: list[str], variables: dict[str, str], stdin: bytes) -> tuple[int, str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    kept["AGENTCTX_SOCKET"] = f"{variables['HOME']}/none"
+    typed = variables.pop("TERMINAL", None)
+    given = stdin if typed is None else _unescaped(typed)
+    source, out, err = (_stream(text, is_terminal=typed is not None) for text in (given, b"", b""))
     with (
-        mock.patch.dict(os.environ, {**kept, "AGENTCTX_SOCKET": str(home / "none"), **variables}, clear=True),
-        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8")),
+        mock.patch.dict(os.environ, {**kept, **variables}, clear=True),
+        mock.patch.object(sys, "stdin", source),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
         code = run(arguments)
     return code, *(stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[return-value]
+
+
+def _stream(text: bytes, *, is_terminal: bool) -> io.TextIOWrapper:
+    if is_terminal:
+        return Terminal(text.decode())
+    return io.TextIOWrapper(io.BytesIO(text), "utf-8", write_through=True)
 
 
 def _short(printed: str) -> str:
