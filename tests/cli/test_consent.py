@@ -10,16 +10,14 @@ from typing import NoReturn
 import pytest
 
 from agentctx.cli import undo
-from agentctx.wire import EntryPage, ExportedEntry, FileState
+from agentctx.wire import EntryPage, ExportedEntry, FileState, RevokeReply
 from tests.cli.conftest import Agentctx
 from tests.cli.terminal import Terminal
 from tests.cli.test_export_format import ENTRY
-from tests.cli.test_file_states import of_file
 from tests.cli.test_ingest_report import cost, costs
 from tests.cli.test_ingest_report import folder as dear_folder
 from tests.cli.test_reembed import HELD
-from tests.cli.test_revoke import COUNTED
-from tests.client.stub_daemon import ID, StubDaemon, StubRequest
+from tests.client.stub_daemon import ID, StubDaemon, StubRequest, entry
 
 Prepare = Callable[[StubDaemon, Path], list[str]]
 
@@ -34,7 +32,8 @@ def _forget(daemon: StubDaemon, home: Path) -> list[str]:
 
 
 def _revoke(daemon: StubDaemon, home: Path) -> list[str]:
-    daemon.answer("POST", "/v1/revocations", (200, COUNTED))
+    counted = RevokeReply(revocation=None, entries=2, derived=1, held_before=1, dry_run=True)
+    daemon.answer("POST", "/v1/revocations", (200, counted))
     return ["revoke", "--agent", "bad"]
 
 
@@ -60,7 +59,8 @@ def _ingest(daemon: StubDaemon, home: Path) -> list[str]:
 
 def _forget_withdrawn(daemon: StubDaemon, _: Path) -> list[str]:
     state = FileState(state="withdrawn", reason="gone", since="2026-11-28", until=None)
-    page = EntryPage(entries=[of_file("/d/a.md", state)], next=None)
+    file = entry(key="/d/a.md", attributes={"source": "/d/a.md", "file": {}}, file_state=state)
+    page = EntryPage(entries=[file], next=None)
     daemon.answer("GET", "/v1/entries", (200, page))
     return ["ingest", "--forget-withdrawn"]
 

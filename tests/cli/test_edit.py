@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import stat
@@ -36,67 +35,6 @@ def edits_with(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     monkeypatch.setenv("VISUAL", f'{sys.executable} -c "{script}"')
 
 
-def test_only_named_fields_are_sent(agentctx: Agentctx, editable: StubDaemon) -> None:
-    options = [
-        *(
-            "--content",
-            "new",
-            "--category",
-            "fact",
-            "--tag",
-            "a",
-            "--tag",
-            "b",
-            "--cue",
-            "When?",
-            "--source",
-            "s",
-        ),
-        *("--ttl", "30d", "--if-version", "7", "--wait"),
-    ]
-    editable.answer("PATCH", PATH, (200, save_result(version=8, embedding="done")))
-    assert agentctx("edit", ID, *options) == 0
-    assert editable.seen[-1].body == {
-        "content": "new",
-        "category": "fact",
-        "tags": ["a", "b"],
-        "cues": ["When?"],
-        "source": "s",
-        "ttl": "30d",
-        "if_version": 7,
-        "wait": "embedded",
-    }
-    assert agentctx.out == f"saved  {ID}  version 8  embedding done\n"
-
-
-def test_the_editor_changes_the_version_that_was_read(
-    agentctx: Agentctx, editable: StubDaemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal = on_terminal(monkeypatch)
-    edits_with(monkeypatch, "file.write_text(file.read_text() + ', improved' + chr(10))")
-    assert agentctx("edit", ID) == 0
-    assert editable.seen[-1].body == {"content": "old text, improved", "if_version": 7}
-    assert terminal.written() == f"saved  {ID}  version 8  embedding pending\n"
-
-
-def test_unchanged_text_saves_nothing(
-    agentctx: Agentctx, editable: StubDaemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal = on_terminal(monkeypatch)
-    edits_with(monkeypatch, "pass")
-    assert agentctx("edit", ID, "--json") == 0
-    assert [seen.method for seen in editable.seen] == ["GET"]
-    assert json.loads(terminal.written()) == {
-        "id": ID,
-        "version": 7,
-        "changed": False,
-        "redacted": [],
-        "flags": [],
-        "quarantined": False,
-        "embedding": "done",
-    }
-
-
 def test_an_unsaved_text_is_kept(
     agentctx: Agentctx,
     editable: StubDaemon,
@@ -113,28 +51,6 @@ def test_an_unsaved_text_is_kept(
         assert complaint == ["error: It is at version 8.", "hint: Read it again."]
     finally:
         path.unlink()
-
-
-def test_a_version_mismatch_opens_no_editor(
-    agentctx: Agentctx,
-    editable: StubDaemon,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    on_terminal(monkeypatch)
-    monkeypatch.setenv("VISUAL", "false")
-    assert agentctx("edit", ID, "--if-version", "3") == 1
-    assert "The live version" in agentctx.err
-
-
-def test_a_learning_is_changed_by_its_fields(
-    agentctx: Agentctx,
-    daemon: StubDaemon,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    on_terminal(monkeypatch)
-    daemon.answer("GET", PATH, (200, entry(collection="learning")))
-    assert agentctx("edit", ID) == 2
-    assert "--trigger, --error-pattern, --diagnosis and --fix" in agentctx.err
 
 
 PYTHON = sys.executable

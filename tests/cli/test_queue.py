@@ -20,13 +20,6 @@ def queueing(daemon: StubDaemon) -> StubDaemon:
     return daemon
 
 
-def test_buried_jobs_exit_1_and_are_reported(agentctx: Agentctx, queueing: StubDaemon) -> None:
-    queueing.answer(*DRAIN, (200, queue_reply(0, 1)))
-    assert agentctx("queue", "drain") == 1
-    assert agentctx.out == "pending  0\nburied   1\n"
-    assert "agentctx queue retry" in agentctx.err
-
-
 def test_a_timeout_exits_1_and_reports_the_provider_problem(agentctx: Agentctx, queueing: StubDaemon) -> None:
     provider = ProviderStatus(id="openai", model="m", dimension=3, state="degraded", reason="no key")
     queueing.answer("GET", "/v1/status", (200, status_reply(provider=provider)))
@@ -34,13 +27,6 @@ def test_a_timeout_exits_1_and_reports_the_provider_problem(agentctx: Agentctx, 
     assert agentctx("queue", "drain", "--timeout", "0.1", "--json") == 1
     assert agentctx.json["pending"] == 4
     assert "4 embeddings are still pending after 0.1 s; the provider is degraded: no key." in agentctx.err
-
-
-def test_drain_does_not_wait_without_a_model(agentctx: Agentctx, queueing: StubDaemon) -> None:
-    off = ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
-    queueing.answer("GET", "/v1/status", (200, status_reply(provider=off)))
-    assert agentctx("queue", "drain") == 1
-    assert "embedding.provider is none" in agentctx.err
 
 
 def test_it_stops_at_the_deadline_and_never_asks_for_longer(queueing: StubDaemon) -> None:

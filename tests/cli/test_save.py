@@ -11,147 +11,15 @@ from agentctx.errors import DeadlineExceeded
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
 
-COMMON = [
-    "--namespace",
-    "team",
-    "--origin",
-    "user",
-    "--ttl",
-    "30d",
-    "--agent",
-    "planner",
-    "--if-version",
-    "0",
-    "--wait",
-]
-COMMON_FIELDS = {
-    "namespace": "team",
-    "origin": "user",
-    "ttl": "30d",
-    "agent": "planner",
-    "if_version": 0,
-    "wait": "embedded",
-}
-
 
 @pytest.fixture(autouse=True)
 def saves(daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result()))
 
 
-@pytest.mark.parametrize(
-    ("args", "fields"),
-    [
-        (
-            [
-                "knowledge",
-                "--key",
-                "k",
-                "--category",
-                "rule",
-                "--tag",
-                "a",
-                "--tag",
-                "b",
-                "--cue",
-                "When?",
-                "--cue",
-                "planning it",
-                "--source",
-                "s",
-                "text",
-            ],
-            {
-                "key": "k",
-                "category": "rule",
-                "tags": ["a", "b"],
-                "cues": ["When?", "planning it"],
-                "source": "s",
-                "content": "text",
-            },
-        ),
-        (
-            ["observation", "--session", "s1", "--cue", "c", "--source", "s", "text"],
-            {"session": "s1", "cues": ["c"], "source": "s", "content": "text"},
-        ),
-        (
-            ["reflection", "--session", "s1", "--tag", "a", "--cue", "c", "text"],
-            {"session": "s1", "tags": ["a"], "cues": ["c"], "content": "text"},
-        ),
-        (
-            [
-                "learning",
-                "--trigger",
-                "t",
-                "--error-pattern",
-                "p",
-                "--diagnosis",
-                "d",
-                "--fix",
-                "f",
-                "--cue",
-                "c",
-            ],
-            {"trigger": "t", "cues": ["c"], "error_pattern": "p", "diagnosis": "d", "fix": "f"},
-        ),
-    ],
-)
-def test_every_flag_sets_its_field(
-    agentctx: Agentctx, daemon: StubDaemon, args: list[str], fields: dict[str, object]
-) -> None:
-    daemon.answer("POST", "/v1/entries", (201, save_result(embedding="done")))
-    assert agentctx("save", *args, *COMMON) == 0
-
-    assert daemon.seen[0].body == {"collection": args[0], **fields, **COMMON_FIELDS}
-
-
-def test_the_acknowledgement_is_one_line(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer(
-        "POST",
-        "/v1/entries",
-        (201, save_result(version=3)),
-        (200, save_result(version=3, changed=False, embedding="done")),
-    )
-    agentctx("save", "knowledge", "--key", "k", "text")
-    assert agentctx.out == f"saved  {ID}  version 3  embedding pending\n"
-
-    agentctx("save", "knowledge", "--key", "k", "text")
-    assert agentctx.out == f"unchanged  {ID}  version 3  embedding done\n"
-
-
-def test_json_is_the_reply_and_redaction_goes_to_stderr(agentctx: Agentctx, daemon: StubDaemon) -> None:
-    daemon.answer("POST", "/v1/entries", (201, save_result(redacted=["aws_access_key"])))
-
-    assert agentctx("save", "observation", "--session", "s", "text", "--json") == 0
-
-    assert agentctx.json == {
-        "id": ID,
-        "version": 1,
-        "changed": True,
-        "redacted": ["aws_access_key"],
-        "flags": [],
-        "quarantined": False,
-        "embedding": "pending",
-    }
-    assert agentctx.err == "note: redacted before saving: aws_access_key\n"
-
-
-@pytest.mark.parametrize(
-    ("args", "shown"),
-    [
-        (["some text"], "'some text'"),
-        (["deploys", "happen", "on", "Tuesdays", "--key", "k"], "'deploys happen on Tuesdays'"),
-        (["-"], "-"),
-        (["long " * 50], "TEXT"),
-        (["two\nlines"], "TEXT"),
-    ],
-)
-def test_a_text_without_its_kind_suggests_the_command(
-    agentctx: Agentctx, daemon: StubDaemon, args: list[str], shown: str
-) -> None:
-    assert agentctx("save", *args) == 2
-    assert f"Say what kind of memory it is: agentctx save knowledge --key NAME {shown}." in (agentctx.err)
-    assert not daemon.seen
+def test_a_text_of_two_lines_without_its_kind_is_not_repeated(agentctx: Agentctx) -> None:
+    assert agentctx("save", "two\nlines") == 2
+    assert "Say what kind of memory it is: agentctx save knowledge --key NAME TEXT." in agentctx.err
 
 
 def test_an_argument_that_is_not_utf_8_is_refused(agentctx: Agentctx) -> None:
