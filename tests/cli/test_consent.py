@@ -14,9 +14,9 @@ from agentctx.wire import EntryPage, ExportedEntry, FileState, RevokeReply
 from tests.cli.conftest import Agentctx
 from tests.cli.terminal import Terminal
 from tests.cli.test_export_format import ENTRY
-from tests.cli.test_ingest_report import cost, costs
 from tests.cli.test_ingest_report import folder as dear_folder
 from tests.cli.test_reembed import HELD
+from tests.cli.transcript import remote
 from tests.client.stub_daemon import ID, StubDaemon, StubRequest, entry
 
 Prepare = Callable[[StubDaemon, Path], list[str]]
@@ -53,7 +53,7 @@ def _connect(daemon: StubDaemon, home: Path) -> list[str]:
 
 def _ingest(daemon: StubDaemon, home: Path) -> list[str]:
     folder = dear_folder.__wrapped__(home, daemon)  # type: ignore[attr-defined] # the function of a fixture
-    costs(daemon, cost(1_000_000.0))
+    daemon.answer("GET", "/v1/status", (200, remote(1_000_000.0)))
     return ["ingest", str(folder)]
 
 

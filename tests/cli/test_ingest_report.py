@@ -7,7 +7,6 @@ import pytest
 
 from agentctx.cli.ingest_report import (
     CountingClient,
-    cost_line,
     estimate_rows,
     long_run_line,
     make_estimate,
@@ -15,22 +14,13 @@ from agentctx.cli.ingest_report import (
 )
 from agentctx.client.sync_client import Client
 from agentctx.embedding.providers.prices import CostEstimate, needs_consent
-from agentctx.wire import EntryPage, ProviderCost, ProviderStatus, SaveManyReply, SaveRequest, SearchReply
+from agentctx.wire import EntryPage, ProviderStatus, SaveRequest, SearchReply, StatusReply
 from tests.cli.conftest import Agentctx
 from tests.cli.terminal import on_a_terminal
-from tests.client.stub_daemon import Reply, StubDaemon, StubRequest, save_result, status_reply
+from tests.cli.transcript import remote, saved_all
+from tests.client.stub_daemon import StubDaemon, status_reply
 
 LOCAL = ProviderStatus(id="embedded", model="m", dimension=100, state="ok", reason=None)
-
-PAID = ProviderCost(
-    usd_per_million_tokens=0.02,
-    price_source="published",
-    usd_per_day=0.0,
-    confirm_usd=1.0,
-    tokens_today=0,
-    usd_today=0.0,
-    cap_reached=False,
-)
 
 
 def saving(*texts: str) -> CountingClient:
@@ -92,45 +82,22 @@ def test_only_a_long_run_is_announced() -> None:
     assert "by keyword as soon as it is saved" in line
 
 
-@pytest.mark.parametrize(("cost", "searches"), [(None, 1), (PAID, 0)])
+@pytest.mark.parametrize(("status", "searches"), [(status_reply(), 1), (remote(0.02), 0)])
 def test_a_dry_run_measures_a_local_model_and_sends_a_remote_one_nothing(
-    agentctx: Agentctx,
-    daemon: StubDaemon,
-    tmp_path: Path,
-    cost: ProviderCost | None,
-    searches: int,
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, status: StatusReply, searches: int
 ) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "a.md").write_text("Deploys happen on Tuesdays.\n")
-    (tmp_path / "docs" / ".hidden.md").write_text("x")
-    provider = ProviderStatus(id="p", model="m", dimension=9, state="ok", reason=None, cost=cost)
-    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
-    daemon.answer("GET", "/v1/status", (200, status_reply(provider=provider)))
+    (folder / ".hidden.md").write_text("x")
+    daemon.answer("GET", "/v1/status", (200, status))
     daemon.answer("POST", "/v1/search", (200, SearchReply(results=[], degraded=None)))
-    assert agentctx("ingest", "--dry-run", str(tmp_path / "docs")) == 0
+    assert agentctx("ingest", "--dry-run", str(folder)) == 0
     assert "chunks" in agentctx.out
     assert "1 hidden" in agentctx.out
     assert ".hidden.md" not in agentctx.out
     assert "by keyword as soon as it is saved" in agentctx.err
-    assert len([seen for seen in daemon.seen if seen.path == "/v1/search"]) == searches
-    assert agentctx("ingest", "--dry-run", "--verbose", str(tmp_path / "docs")) == 0
+    asked = {seen.body["query"] for seen in daemon.seen if seen.path == "/v1/search"}
+    assert len(asked) == searches
+    assert agentctx("ingest", "--dry-run", "--verbose", str(folder)) == 0
     assert ".hidden.md" in agentctx.out
-
-
-def cost(usd_per_million_tokens: float | None = 0.02, confirm_usd: float = 1.0) -> ProviderCost:
-    return ProviderCost(
-        usd_per_million_tokens=usd_per_million_tokens,
-        price_source="published, as of 2026-05" if usd_per_million_tokens else "",
-        usd_per_day=0.0,
-        confirm_usd=confirm_usd,
-        tokens_today=0,
-        usd_today=0.0,
-        cap_reached=False,
-    )
-
-
-def provider(cost: ProviderCost | None) -> ProviderStatus:
-    return ProviderStatus(id="openai", model="m-small", dimension=8, state="ok", reason=None, cost=cost)
 
 
 @pytest.fixture
@@ -140,63 +107,12 @@ def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
     folder.mkdir()
     (folder / "a.md").write_text("word " * 600)
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
-    daemon.answer("POST", "/v1/entries", _saved)
+    daemon.answer("POST", "/v1/entries", saved_all)
     return folder
-
-
-def _saved(seen: StubRequest) -> Reply:
-    return 200, SaveManyReply(results=[save_result() for _ in seen.body["entries"]])
-
-
-def costs(daemon: StubDaemon, cost: ProviderCost | None) -> None:
-    daemon.answer("GET", "/v1/status", (200, status_reply(provider=provider(cost))))
 
 
 def saves(daemon: StubDaemon) -> int:
     return sum(seen.method == "POST" for seen in daemon.seen)
-
-
-def test_a_low_cost_is_printed_without_a_prompt(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
-    costs(daemon, cost())
-    assert agentctx("ingest", str(folder)) == 0
-    assert agentctx.err.splitlines()[0] == (
-        "note: about 1,000 tokens to embed with openai m-small, $0.000020 "
-        "($0.02 a million, published, as of 2026-05)"
-    )
-    assert saves(daemon) == 1
-
-
-def test_free_embedding_prints_nothing(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
-    costs(daemon, None)
-    assert agentctx("ingest", str(folder)) == 0
-    assert "tokens" not in agentctx.err
-
-
-def test_an_unknown_price_does_not_block(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
-    costs(daemon, cost(None))
-    assert agentctx("ingest", str(folder)) == 0
-    assert "no published price known for m-small; set embedding.limits.usd_per_million_tokens" in agentctx.err
-
-
-def test_a_high_cost_is_refused_without_a_terminal(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path
-) -> None:
-    costs(daemon, cost(2_000.0))
-    assert agentctx("ingest", str(folder)) == 2
-    err = agentctx.err
-    assert "error: Embedding this costs about $2.00, more than $1.00; nothing was sent." in err
-    assert "hint: Pass --yes" in err
-    assert saves(daemon) == 0
-
-
-@pytest.mark.parametrize("option", ["--yes", "-y", "--dry-run"])
-def test_consent_given_or_not_needed(
-    agentctx: Agentctx, daemon: StubDaemon, folder: Path, option: str
-) -> None:
-    costs(daemon, cost(2_000.0))
-    assert agentctx("ingest", option, str(folder)) == 0
-    assert "$2.00" in agentctx.err
-    assert saves(daemon) == (0 if option == "--dry-run" else 1)
 
 
 @pytest.mark.parametrize(("answer", "code", "sent"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0)])
@@ -209,7 +125,7 @@ def test_a_terminal_prompts_for_consent(
     code: int,
     sent: int,
 ) -> None:
-    costs(daemon, cost(2_000.0))
+    daemon.answer("GET", "/v1/status", (200, remote(2_000.0)))
     err = on_a_terminal(monkeypatch, answer)
     assert agentctx("ingest", str(folder)) == code
     assert "Go on?" in err.written()
@@ -219,7 +135,7 @@ def test_a_terminal_prompts_for_consent(
 def test_ctrl_c_at_the_prompt_sends_nothing(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    costs(daemon, cost(2_000.0))
+    daemon.answer("GET", "/v1/status", (200, remote(2_000.0)))
     on_a_terminal(monkeypatch, "")
 
     def interrupted(*_: object, **__: object) -> str:
@@ -234,16 +150,10 @@ def test_ctrl_c_at_the_prompt_sends_nothing(
 def test_json_never_prompts_and_includes_the_cost(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path
 ) -> None:
-    costs(daemon, cost())
+    daemon.answer("GET", "/v1/status", (200, remote(0.02)))
     assert agentctx("ingest", "--json", str(folder)) == 0
     document = agentctx.json
     assert document["cost"] == {"tokens": 1_000, "usd": pytest.approx(0.00002), "model": "m-small"}
-
-
-def test_quiet_prints_only_important_lines(agentctx: Agentctx, daemon: StubDaemon, folder: Path) -> None:
-    costs(daemon, cost())
-    assert agentctx("ingest", "--quiet", str(folder)) == 0
-    assert "tokens" not in agentctx.err
 
 
 @pytest.mark.parametrize(
@@ -252,8 +162,3 @@ def test_quiet_prints_only_important_lines(agentctx: Agentctx, daemon: StubDaemo
 )
 def test_the_threshold(usd: float | None, confirm_usd: float, needed: bool) -> None:
     assert needs_consent(CostEstimate(1, usd), confirm_usd) is needed
-
-
-def test_the_line_without_a_price() -> None:
-    line = cost_line(CostEstimate(7, None), provider(None), cost(None))
-    assert line.startswith("about 7 tokens to embed with openai m-small; no published price known")

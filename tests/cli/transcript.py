@@ -43,7 +43,40 @@ def fail(status: int, code: str, message: str, hint: str = "") -> stub_daemon.Re
     return status, wire.ErrorReply(error=wire.ErrorBody(code=code, message=message, hint=hint))
 
 
-_WORDS: Final = {name: getattr(wire, name) for name in dir(wire)} | {**vars(stub_daemon), "fail": fail}
+def saved_all(request: StubRequest) -> stub_daemon.Reply:
+    """Save every entry of a request."""
+    return 200, wire.SaveManyReply(results=[stub_daemon.save_result() for _ in request.body["entries"]])
+
+
+def of_file(source: str, **changes: Any) -> wire.EntryView:
+    """Return an entry of a file of one part."""
+    record = {"digest": "0" * 64, "size": 1, "modified": 2, "part": 1, "parts": 1, "unit": "line"}
+    attributes = {"source": source, "tags": [], "category": "fact", "file": {**record, "places": [[0, 1]]}}
+    return stub_daemon.entry(key=source, attributes=attributes, **changes)
+
+
+def remote(usd_per_million: float | None = None, confirm_usd: float = 1.0) -> wire.StatusReply:
+    """Return the status of a daemon whose texts are embedded elsewhere, at this price."""
+    cost = wire.ProviderCost(
+        usd_per_million_tokens=usd_per_million,
+        price_source="published, as of 2026-05" if usd_per_million else "",
+        usd_per_day=0.0,
+        confirm_usd=confirm_usd,
+        tokens_today=0,
+        usd_today=0.0,
+        cap_reached=False,
+    )
+    provider = wire.ProviderStatus(
+        id="openai", model="m-small", dimension=8, state="ok", reason=None, cost=cost
+    )
+    return stub_daemon.status_reply(provider=provider)
+
+
+_WORDS: Final = (
+    {name: getattr(wire, name) for name in dir(wire)}
+    | vars(stub_daemon)
+    | {each.__name__: each for each in (fail, saved_all, of_file, remote)}
+)
 
 
 def recorded(text: str) -> str:
@@ -140,7 +173,8 @@ def _sent(request: StubRequest) -> str:
     query = urlencode(request.query, doseq=True, safe=":,/ ")
     body = "" if request.body is None else " " + json.dumps(request.body, ensure_ascii=False)
     key = " with a key" if "idempotency-key" in request.headers else ""
-    return f"{request.method} {request.path}{'?' if query else ''}{query}{body}{key}"
+    sent = f"{request.method} {request.path}{'?' if query else ''}{query}{body}{key}"
+    return re.sub(r'"(device|folder)": \d+', r'"\1": N', sent)  # each file's own
 
 
 if __name__ == "__main__":
