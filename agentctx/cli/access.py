@@ -103,7 +103,7 @@ def grant(
     _check_exists(requested)
     before = read_bounded(file).decode() if file.exists() else ""
     after = with_grant(before, requested)
-    settings = _checked(after)
+    settings = _checked(after, file)
     is_new = after != before
     if is_new and not dry_run:
         _replace(file, after)
@@ -169,14 +169,18 @@ def _check_exists(requested: NamedGrant) -> None:
         ) from None
 
 
-def _checked(text: str) -> Settings:
-    """Return the settings of a config with this text. Raises `ConfigInvalid`."""
+def _checked(text: str, file: Path) -> Settings:
+    """Return the settings that `file` would have with this text. Raises `ConfigInvalid`."""
     from agentctx.config.load import load_settings
 
     with tempfile.TemporaryDirectory() as folder:
         candidate = Path(folder) / "config.toml"
         candidate.write_text(text, encoding="utf-8")
-        return load_settings(candidate)
+        try:
+            return load_settings(candidate)
+        except ConfigInvalid as error:
+            named = error.message.replace(str(candidate), str(file))
+            raise ConfigInvalid(named, hint=error.hint) from None
 
 
 def _replace(file: Path, text: str) -> None:

@@ -85,87 +85,12 @@ def test_long_values_are_truncated_and_changes_highlighted(
     assert max(map(len, lines)) <= 200 + len("\x1b[1m\x1b[0m")
 
 
-def test_an_invalid_configuration_cannot_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(file, "surprise = 1\n")
-    assert run(["config", "show"]) == 1
-    assert "surprise" in capsys.readouterr().err
-
-
-def test_check_reports_every_problem_with_location_and_remedy(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(file, "[log]\nlevle = 'info'\n[embedding.queue]\nbatch_size = 0\n")
-    monkeypatch.setenv("AGENTCTX_SERVR__X", "1")
-
-    assert run(["config", "check"]) == 1
-
-    out = capsys.readouterr().out
-    assert f"{file}:2: log.levle: unknown setting\n    Did you mean level?\n" in out
-    assert f"{file}:4: embedding.queue.batch_size: " in out
-    assert "env AGENTCTX_SERVR__X: servr" in out
-    assert "Did you mean server?" in out
-
-
 def test_check_of_a_valid_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "check"]) == 0
     assert capsys.readouterr().out == "ok  no config file: defaults and environment\n"
     shipped = Path(__file__).parents[2] / "config" / "agentctx.toml"
     assert run(["config", "check", "--config", str(shipped), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"ok": True, "file": str(shipped), "problems": []}
-
-
-def test_check_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(file, "surprise = 1\n")
-    assert run(["config", "check", "--config", str(file), "--json"]) == 1
-    report = json.loads(capsys.readouterr().out)
-    [problem] = report["problems"]
-    assert (report["ok"], problem["place"], problem["key"]) == (False, f"{file}:1", "surprise")
-
-
-def test_check_of_a_missing_file_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["config", "check", "--config", str(tmp_path / "absent")]) == 1
-    assert "Config file" in capsys.readouterr().err
-
-
-def test_check_loads_the_redaction_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rules = tmp_path / "rules.toml"
-    rules.write_text("[acme]\nregex = '('\n", encoding="utf-8")
-    file = tmp_path / "agentctx.toml"
-    file.write_text(f'[redaction]\nrules_file = "{rules}"\n', encoding="utf-8")
-    assert run(["config", "check", "--config", str(file)]) == 1
-    assert str(rules) in capsys.readouterr().out
-
-
-def test_check_looks_up_the_group_of_the_socket(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(file, '[server]\nsocket_group = "no-such-group"\n')
-    assert run(["config", "check"]) == 1
-    shown = capsys.readouterr().out
-    assert "no-such-group" in shown
-    assert "server.socket_group" in shown
-
-
-def test_init_writes_a_config_that_changes_nothing(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["config", "init"]) == 0
-    assert capsys.readouterr().out == f"wrote  {file}\n"
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert run(["config", "check"]) == 0
-    capsys.readouterr()
-    assert run(["config", "show", "--changed", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["settings"] == []
-
-
-def test_init_writes_the_named_file(tmp_path: Path) -> None:
-    named = tmp_path / "etc" / "agentctx.toml"
-    assert run(["config", "init", "--config", str(named)]) == 0
-    assert run(["config", "check", "--config", str(named)]) == 0
-
-
-def test_init_keeps_an_existing_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(file, "# mine\n")
-    assert run(["config", "init"]) == 1
-    assert "already exists" in capsys.readouterr().err
-    assert file.read_text(encoding="utf-8") == "# mine\n"
-    assert list(file.parent.iterdir()) == [file]
 
 
 def test_the_template_changes_nothing(tmp_path: Path) -> None:

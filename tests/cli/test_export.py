@@ -24,27 +24,6 @@ def command(daemon: StubDaemon, *args: str) -> list[str]:
     return [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), "export", *args]
 
 
-def test_a_file_is_private_and_has_every_line(
-    agentctx: Agentctx, exporting: StubDaemon, tmp_path: Path
-) -> None:
-    target = tmp_path / "memory.jsonl"
-    target.write_text("before")
-    assert agentctx("export", str(target)) == 0
-    assert len(target.read_text().splitlines()) == 2
-    assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    assert not list(tmp_path.glob("*.partial"))
-
-
-def test_a_link_stays_a_link(agentctx: Agentctx, exporting: StubDaemon, tmp_path: Path) -> None:
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    link = tmp_path / "memory.jsonl"
-    link.symlink_to(folder / "real.jsonl")
-    assert agentctx("export", str(link)) == 0
-    assert link.is_symlink()
-    assert len((folder / "real.jsonl").read_text().splitlines()) == 2
-
-
 def test_a_fifo_is_written_to_and_stays(agentctx: Agentctx, exporting: StubDaemon, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -65,20 +44,3 @@ def test_the_stdout_device_is_appended_to(exporting: StubDaemon, tmp_path: Path)
     assert len(target.read_text().splitlines()) == 3
     piped = subprocess.run(command(exporting, "/dev/stdout"), capture_output=True, check=True)
     assert len(piped.stdout.splitlines()) == 2
-
-
-@pytest.mark.parametrize("name", ["folder", "missing/file", "circle", "file/below"])
-def test_an_unusable_path_is_refused_before_the_export(
-    agentctx: Agentctx,
-    exporting: StubDaemon,
-    tmp_path: Path,
-    name: str,
-) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").touch()
-    (tmp_path / "circle").symlink_to(tmp_path / "circle")
-    assert agentctx("export", str(tmp_path / name)) == 1
-    error, hint = agentctx.err.splitlines()
-    assert str(tmp_path / name) in error
-    assert hint.startswith("hint: ")
-    assert not exporting.seen

@@ -1,5 +1,4 @@
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -17,56 +16,6 @@ EXPORT = "\n".join(
         "",
     ]
 )
-
-
-def test_a_byte_order_mark_is_ignored(agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path) -> None:
-    daemon.answer("POST", "/v1/import", (200, SaveManyReply(results=[save_result()])))
-    file = tmp_path / "marked.jsonl"
-    file.write_text(EXPORT, encoding="utf-8-sig")
-    assert agentctx("import", str(file), "--json") == 0
-    assert agentctx.json["imported"] == 1
-
-
-def test_an_empty_file_is_reported_as_empty(agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path) -> None:
-    file = tmp_path / "empty.jsonl"
-    file.touch()
-    assert agentctx("import", str(file)) == 2
-    error, hint = agentctx.err.splitlines()
-    assert error == "error: The export is empty."
-    assert "`agentctx export`" in hint
-    assert not daemon.seen
-
-
-def test_advice_from_the_daemon_is_reported(agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path) -> None:
-    refused = ErrorReply(error=ErrorBody(code="invalid_input", message="It is too old.", hint="Renew it."))
-    daemon.answer("POST", "/v1/import", (200, asdict(SaveManyReply(results=[refused]))))
-    file = tmp_path / "old.jsonl"
-    file.write_text(EXPORT)
-    assert agentctx("import", str(file), "--quiet") == 1
-    assert agentctx.err == "error: Line 2: It is too old.\nhint: Renew it.\n"
-
-
-def test_invalid_utf8_is_refused_with_its_line(
-    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path
-) -> None:
-    file = tmp_path / "broken.jsonl"
-    file.write_bytes(EXPORT.encode().replace(b'"content":"', b'"content":"\xff'))
-    assert agentctx("import", str(file), "--quiet") == 1
-    assert "Line 2: Not valid UTF-8." in agentctx.err
-    assert not [request for request in daemon.seen if request.path == "/v1/import"]
-
-
-def test_expired_entries_are_skipped_without_failing(
-    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path
-) -> None:
-    expired = ErrorReply(error=ErrorBody(code="expired", message="The entry has expired.", hint=""))
-    daemon.answer("POST", "/v1/import", (200, asdict(SaveManyReply(results=[expired]))))
-    file = tmp_path / "old.jsonl"
-    file.write_text(EXPORT)
-    assert agentctx("import", str(file), "--quiet") == 0
-    out, err = agentctx.out, agentctx.err
-    assert out == "imported 0  already there 0  skipped as expired 1\n"
-    assert err == ""
 
 
 def test_versions_sent_alone_expire_with_their_entry(
