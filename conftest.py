@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,8 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
+
+from tests.amount import examples
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -44,7 +47,9 @@ for _name in [name for name in os.environ if name.upper().startswith("AGENTCTX_"
 os.environ["AGENTCTX_NAMESPACE"] = "default"
 
 # A machine's speed is not a property of the code.
-settings.register_profile("agentctx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "agentctx", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
+)
 settings.load_profile("agentctx")
 
 
@@ -104,7 +109,13 @@ def own_state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
 
 @pytest.fixture
 def logging_as_before() -> Iterator[None]:
-    """Undo at the end what the test configures of logging."""
+    with logging_kept():
+        yield
+
+
+@contextmanager
+def logging_kept() -> Iterator[None]:
+    """Undo at the end what is configured of logging meanwhile."""
     loggers = [logging.getLogger(name) for name in ("", "agentctx", "uvicorn")]
     handlers, levels = loggers[0].handlers[:], [logger.level for logger in loggers]
     yield

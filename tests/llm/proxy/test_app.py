@@ -17,6 +17,8 @@ from agentctx.llm.proxy.body import MAX_BYTES, JsonBody
 from agentctx_testing.fake_provider.faults import HttpFault
 from tests.llm.proxy.running_proxy import HEADING, MEMORY, QUESTION, RunningProxy, running_proxy
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 OPENAI = "/openai/v1/chat/completions"
 KEY = {"authorization": "Bearer vendor-key"}
 Texts = Callable[[Any], str]

@@ -12,6 +12,8 @@ from agentctx.server import http_server
 from agentctx_testing.fake_provider.faults import HttpFault
 from tests.llm.proxy.running_proxy import LIMIT_S, QUESTION, RunningProxy, running_proxy
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 def request(running: RunningProxy, *, stream: bool, key: str = "Bearer k") -> bytes:
     body = json.dumps({"model": "m", "stream": stream, "messages": [{"role": "user", "content": QUESTION}]})

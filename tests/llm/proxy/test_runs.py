@@ -162,6 +162,7 @@ async def test_a_run_asks_its_namespaces_and_saves_replies_to_the_first(tmp_path
     assert [each.content for each in kept] == [said]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_over_the_socket_it_needs_post(proxy: RunningProxy) -> None:
     async with proxy.over_socket() as http:
         assert (await http.get("/run")).status_code == 404

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -16,6 +17,8 @@ from agentctx.client.sdk import openai as sync_openai
 from agentctx_testing.fake_provider.answers import FakeAnswer, ToolCall
 from agentctx_testing.fake_provider.faults import HttpFault
 from tests.llm.proxy.running_proxy import HEADING, QUESTION, RunningProxy
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 USER: Any = [{"role": "user", "content": QUESTION}]
 CLAUDE = "claude-opus-5"
@@ -32,9 +35,11 @@ CALLS = (
 
 
 @pytest.fixture(params=["socket", "tcp"])
-async def gpt(request: pytest.FixtureRequest, proxy: RunningProxy) -> AsyncIterator[openai.AsyncOpenAI]:
+async def gpt(
+    request: pytest.FixtureRequest, proxy: RunningProxy, tmp_path: Path
+) -> AsyncIterator[openai.AsyncOpenAI]:
     if request.param == "socket":
-        client = async_openai(proxy.socket, session="s1", api_key="k", max_retries=0)
+        client = async_openai(proxy.socket, session=tmp_path.name, api_key="k", max_retries=0)
     else:
         client = openai.AsyncOpenAI(
             base_url=f"http://127.0.0.1:{proxy.port}/t/{proxy.token}/proxy/openai/v1",
@@ -47,10 +52,10 @@ async def gpt(request: pytest.FixtureRequest, proxy: RunningProxy) -> AsyncItera
 
 @pytest.fixture(params=["socket", "tcp"])
 async def claude(
-    request: pytest.FixtureRequest, proxy: RunningProxy
+    request: pytest.FixtureRequest, proxy: RunningProxy, tmp_path: Path
 ) -> AsyncIterator[anthropic.AsyncAnthropic]:
     if request.param == "socket":
-        client = async_anthropic(proxy.socket, session="s1", api_key="k", max_retries=0)
+        client = async_anthropic(proxy.socket, session=tmp_path.name, api_key="k", max_retries=0)
     else:
         client = anthropic.AsyncAnthropic(
             base_url=f"http://127.0.0.1:{proxy.port}/proxy/anthropic",
@@ -188,7 +193,7 @@ async def test_the_context_comes_from_the_namespaces_of_the_client(proxy: Runnin
         assert ("Friday" in sent, "Tuesday" in sent) == found
 
 
-def test_the_synchronous_clients_are_bound_as_well() -> None:
+async def test_the_synchronous_clients_are_bound_as_well() -> None:
     with sync_openai(agent="a", api_key="k", default_headers={"X-Mine": "1"}) as gpt:
         assert str(gpt.base_url) == "http://agentctx/proxy/openai/v1/"
         assert gpt.default_headers["X-Agentctx-Agent"] == "a"
