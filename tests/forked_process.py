@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from multiprocessing.connection import Connection
@@ -13,6 +15,10 @@ from pathlib import Path
 from typing import IO
 
 _PRELOADED = [
+    "agentctx.cli.ask",
+    "agentctx.cli.edit",
+    "agentctx.cli.entries",
+    "agentctx.cli.ingest",
     "agentctx.cli.serve",
     "agentctx.daemon.run",
     "agentctx.embedding.providers.embedded.provider",
@@ -35,17 +41,32 @@ def forking() -> ForkServerContext:
 
 
 class ForkedCommand:
-    """`agentctx ARGUMENTS` without starting an interpreter, with the part of `Popen` that the tests use."""
+    """`agentctx ARGUMENTS` without starting an interpreter, with the part of `Popen` that the tests use.
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-        reading, writing = forking().Pipe(duplex=False)
+    `stderr` is a pipe. With `prints`, `stdout` is one as well; when `merged`, it is for both.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        folder: Path | bytes | None = None,
+        *,
+        prints: bool = False,
+        merged: bool = False,
+    ) -> None:
+        pipes = [forking().Pipe(duplex=False) for _ in range(2 if prints and not merged else 1)]
+        written = [pipes[0][1], pipes[-1][1]] if prints else [None, pipes[0][1]]
+        where = os.fspath(folder or Path.cwd())
         self._process = forking().Process(
-            target=_run, args=(list(arguments), dict(environment), Path.cwd(), writing), daemon=True
+            target=_run, args=(list(arguments), dict(environment or os.environ), where, written), daemon=True
         )
         self._process.start()
-        writing.close()
-        self.stderr: IO[bytes] = os.fdopen(os.dup(reading.fileno()), "rb")
-        reading.close()
+        for _, writing in pipes:
+            writing.close()
+        streams = [_read_end(reading) for reading, _ in pipes]
+        self.stdout = streams[0] if prints else None
+        self.stderr = streams[-1]
 
     @property
     def pid(self) -> int:
@@ -56,18 +77,55 @@ class ForkedCommand:
         """The exit code, negative for a signal; None while it runs."""
         return self._process.exitcode
 
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
     def wait(self, timeout: float) -> int:
         self._process.join(timeout)
         code = self._process.exitcode
         assert code is not None, f"process {self.pid} has not ended within {timeout} s"
         return code
 
+    def end(self, timeout: float) -> tuple[int, str, str]:
+        """Wait for the end; return the exit code and what was printed."""
+        assert self.stdout is not None
+        printed: list[bytes] = []
+        with self.stdout as stdout, self.stderr:
+            reading = threading.Thread(target=lambda: printed.append(stdout.read()))
+            reading.start()
+            reported = self.stderr.read()
+            reading.join(timeout)
+        return self.wait(timeout), printed[0].decode(), reported.decode()
 
-def _run(arguments: list[str], environment: dict[str, str], folder: Path, stderr: Connection) -> None:
+
+def run_forked(
+    arguments: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | bytes | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Return what came of `agentctx ARGUMENTS`, as `subprocess.run` does."""
+    command = ForkedCommand(arguments, environment, folder, prints=True)
+    return subprocess.CompletedProcess(["agentctx", *arguments], *command.end(60))
+
+
+def _read_end(pipe: Connection) -> IO[bytes]:
+    stream = os.fdopen(os.dup(pipe.fileno()), "rb")
+    pipe.close()
+    return stream
+
+
+def _run(
+    arguments: list[str],
+    environment: dict[str, str],
+    folder: str | bytes,
+    outputs: Sequence[Connection | None],
+) -> None:
     """Run in the forked process."""
-    os.dup2(stderr.fileno(), 2)
-    stderr.close()
-    # The object over the file that the server had there believes that it can seek.
+    for number, output in enumerate(outputs, 1):
+        if output is not None:
+            os.dup2(output.fileno(), number)
+    for output in {*outputs} - {None}:
+        output.close()
+    # The objects over the files that the server had there believe that they can seek.
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environment)

@@ -17,6 +17,7 @@ import pytest
 from agentctx import Client
 from agentctx.wire import EntryView
 from tests.end_to_end.daemon_process import DaemonProcess
+from tests.forked_process import ForkedCommand, run_forked
 
 MakeDaemon = Callable[..., DaemonProcess]
 NO_MODEL = '[embedding]\nprovider = "none"\n'
@@ -41,13 +42,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def command(daemon: DaemonProcess, *arguments: object) -> list[str]:
-    return [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), "ingest", *map(str, arguments)]
+    return [sys.executable, "-m", "agentctx", *words(daemon, *arguments)]
+
+
+def words(daemon: DaemonProcess, *arguments: object) -> list[str]:
+    return ["--socket", str(daemon.socket), "ingest", *map(str, arguments)]
 
 
 def ingest(daemon: DaemonProcess, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(daemon, *arguments), capture_output=True, text=True, timeout=DONE_S, check=False
-    )
+    return run_forked(words(daemon, *arguments))
 
 
 def report(daemon: DaemonProcess, *arguments: object, code: int = 0) -> dict[str, Any]:
@@ -178,19 +181,13 @@ class Running:
 
     def __init__(self, daemon: DaemonProcess, *arguments: object) -> None:
         self.daemon = daemon
-        self.process = subprocess.Popen(
-            command(daemon, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self.process = ForkedCommand(words(daemon, *arguments), prints=True)
 
     def wait_for_saves(self) -> None:
         """Wait until the daemon has some of the files."""
         with self.daemon.client() as client:
             while not client.status().entries:
-                assert self.process.poll() is None, self.process.communicate()
-
-    def end(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=DONE_S)
-        return self.process.returncode, out, err
+                assert self.process.poll() is None, self.process.end(DONE_S)
 
 
 MANY = 1_200
@@ -203,7 +200,7 @@ def test_ctrl_c_stops_after_the_batch_and_the_same_command_resumes(
     running = Running(daemon, folder)
     running.wait_for_saves()
     running.process.send_signal(signal.SIGINT)
-    code, out, err = running.end()
+    code, out, err = running.process.end(DONE_S)
     assert code == 130, err
     assert "run the same command to resume" in err
     with daemon.client() as client:
@@ -221,7 +218,7 @@ def test_a_daemon_killed_midway_loses_nothing(make_daemon: MakeDaemon, tmp_path:
     running = Running(daemon, folder)
     running.wait_for_saves()
     daemon.stop(signal.SIGKILL)
-    code, _, err = running.end()
+    code, _, err = running.process.end(DONE_S)
     assert code == 3, err
     assert "error: " in err
     daemon.start()
@@ -242,13 +239,16 @@ class Watching:
     """A running watch: its lines, and an event for each."""
 
     def __init__(self, daemon: DaemonProcess, folder: Path, *, prefix: Sequence[str] = ()) -> None:
-        self.process = subprocess.Popen(
-            [*prefix, *command(daemon, folder, "--watch")],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
+        self.process: ForkedCommand | subprocess.Popen[bytes]
+        if prefix:
+            self.process = subprocess.Popen(
+                [*prefix, *command(daemon, folder, "--watch")],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        else:
+            self.process = ForkedCommand(words(daemon, folder, "--watch"), prints=True, merged=True)
         self.lines: list[str] = []
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read)
@@ -274,7 +274,7 @@ class Watching:
         with self.process.stdout as stream:
             for line in stream:
                 with self._changed:
-                    self.lines.append(line.rstrip("\n"))
+                    self.lines.append(line.decode().rstrip("\n"))
                     self._changed.notify_all()
 
 

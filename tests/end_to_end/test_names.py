@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from agentctx.client.sync_client import Client
 from agentctx.errors import InvalidInput
 from tests.agents.conftest import WITHOUT_MODEL
 from tests.end_to_end.daemon_process import DaemonProcess
+from tests.forked_process import run_forked
 
 pytestmark = pytest.mark.process
 NFC, NFD = "caf\u00e9 hours", "cafe\u0301\u00a0hours\u200b "
@@ -73,15 +72,7 @@ def test_the_command_line_says_so_in_one_way(daemon: DaemonProcess, tmp_path: Pa
     wrong = {}
     for command in COMMANDS if given == "option" else COMMANDS[:4]:
         extra = ["--namespace", "my team"] if given == "option" else []
-        done = subprocess.run(
-            [sys.executable, "-m", "agentctx", *command.split(), *extra],
-            env=env | {"PYTHONPATH": str(Path(__file__).parents[2])},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run_forked([*command.split(), *extra], env, tmp_path)
         lines = done.stderr.splitlines()
         expected = (1, "invalid namespace") if given == "file" else (2, "'my team' is not valid")
         if done.returncode != expected[0] or expected[1] not in lines[0] or "up to 128" not in lines[1]:
@@ -94,8 +85,9 @@ def test_a_namespace_can_be_named_as_it_is_shown(daemon: DaemonProcess) -> None:
     env = {**os.environ, "AGENTCTX_SOCKET": str(daemon.socket)}
 
     def agentctx(*args: str) -> str:
-        command = [sys.executable, "-m", "agentctx", *args, "--namespace", shown]
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True).stdout
+        done = run_forked([*args, "--namespace", shown], env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     agentctx("save", "knowledge", "--key", "hours", "Open from nine.")
     assert f"namespace   {shown}\n" in agentctx("get", "hours")
@@ -133,10 +125,9 @@ def test_a_name_without_anything_visible_is_refused(daemon: DaemonProcess, name:
 def test_files_whose_names_look_alike_are_two(daemon: DaemonProcess, tmp_path: Path) -> None:
     for number, name in enumerate((NFC, NFD)):
         (tmp_path / f"{name}.md").write_text(f"Zebra number {number}.\n")
-    command = [sys.executable, "-m", "agentctx", "ingest", str(tmp_path), "--namespace", "files", "--json"]
-    env = {**os.environ, "AGENTCTX_SOCKET": str(daemon.socket)}
+    command = ["--socket", str(daemon.socket), "ingest", str(tmp_path), "--namespace", "files", "--json"]
     for _ in range(2):
-        subprocess.run(command, env=env, capture_output=True, timeout=60, check=True)
+        assert run_forked(command).returncode == 0
     with daemon.client() as client:
         entries = client.list(namespace="files").entries
         keys = {str(tmp_path / f"{name}.md") for name in (NFC, NFD)}

@@ -15,6 +15,7 @@ from tests.agents.bridge_process import BridgeProcess, stripped_environment
 from tests.agents.conftest import WITHOUT_MODEL
 from tests.amount import some
 from tests.end_to_end.daemon_process import DaemonProcess
+from tests.forked_process import run_forked
 
 pytestmark = pytest.mark.process
 
@@ -167,15 +168,7 @@ def test_commands_in_a_repository_find_and_change_what_its_agent_saved(
         bridge.end()
 
     def command(*words: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), *words],
-            capture_output=True,
-            text=True,
-            env=env,
-            cwd=below,
-            timeout=60,
-            check=False,
-        )
+        done = run_forked(["--socket", str(daemon.socket), *words], env, below)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 

@@ -14,6 +14,7 @@ from agentctx.wire import EntryView
 from tests.amount import examples
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.end_to_end.test_ingest import NO_MODEL, MakeDaemon, Watching, command, counts, ingest, report
+from tests.forked_process import run_forked
 
 NOTES = 30
 
@@ -461,7 +462,6 @@ def test_a_log_has_no_progress(daemon: DaemonProcess, folder: Path) -> None:
 
 
 def _agentctx(daemon: DaemonProcess, *arguments: str) -> str:
-    words = [word for word in command(daemon) if word != "ingest"]
-    done = subprocess.run([*words, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = run_forked(["--socket", str(daemon.socket), *arguments])
     assert done.returncode == 0, done.stderr
     return done.stdout
