@@ -122,7 +122,7 @@ def _run(
     for number, output in enumerate(outputs, 1):
         if output is not None:
             os.dup2(output.fileno(), number)
-    for output in {*outputs} - {None}:
+    for output in {each for each in outputs if each is not None}:
         output.close()
     # The objects over the files that the server had there believe that they can seek.
     sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
