@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agentctx.service.rag.budget import DENSE_CHARACTERS
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.render import HEADING, unquoted
+from agentctx.service.rag.versions import NEGATION, FactText
 from agentctx.storage.records import Entry
 
 NEAR = 0.9
@@ -20,7 +21,6 @@ SHINGLE_WORDS = 3
 # Compiled on first use: 3 ms that the daemon's start does not take.
 _WORD = rf"[{DENSE_CHARACTERS}]|[^\W{DENSE_CHARACTERS}]+"
 _HAS_DIGIT = re.compile(r"\d")
-_NEGATION = re.compile(r"\b(?:not?|never|none|nothing|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
 
 
 def normalised(text: str) -> str:
@@ -92,6 +92,7 @@ class _ComparableText:
     def __init__(self, candidate: Candidate, content: str) -> None:
         self.candidate = candidate
         self.text = normalised(content)
+        self.statement = FactText(content)
 
     @cached_property
     def words(self) -> list[str]:
@@ -106,11 +107,11 @@ class _ComparableText:
     def particulars(self) -> Counter[str]:
         """The numbers and negations, by which otherwise equal statements differ."""
         numbers = [word for word in self.words if _HAS_DIGIT.search(word)]
-        return Counter([*numbers, *("not" for _ in _NEGATION.findall(self.text))])
+        return Counter([*numbers, *("not" for _ in NEGATION.findall(self.text))])
 
     def covers(self, other: _ComparableText) -> bool:
         """Return whether this text says everything that the other says."""
-        if other.text in self.text:
+        if other.text in self.text or self.statement.repeats(other.statement):
             return True
         fewer, more = sorted((len(self.words), len(other.words)))
         # Texts of very different lengths cannot have enough in common; this cheap test settles most pairs.

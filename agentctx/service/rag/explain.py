@@ -150,7 +150,7 @@ def explain_fate(
         "flagged": "its text resembles instructions to an LLM, which no system prompt may contain",
         "cap": "the block has enough from its source or from external entries (injection.max_share_source, "
         "injection.max_share_external)",
-        "present": "the conversation already contains its text",
+        "present": "the conversation already contains its text, or a newer version of it",
         "duplicate": f"entry {best.duplicate_of} says the same",
         "budget": "the block has no room left for it (embedding.rag.budget_tokens)",
         "refused": "the vendor refused the call with this block, and got it without",

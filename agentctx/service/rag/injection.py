@@ -2,6 +2,8 @@
 
 ranked ──limit──► read ──stale──flagged──distance──relevance──present──duplicate──share──►
 the answer ──cap──limit──budget──► block
+
+Before duplicates are dropped, what was saved on purpose comes first, and newer versions before older ones.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import dataclass, field
 
 from agentctx.service.rag.candidate import Candidate, Trace
 from agentctx.service.rag.duplicates import ConversationTexts, without_duplicates
+from agentctx.service.rag.precedence import arranged, newest_versions, with_newest
 from agentctx.service.rag.relevance import BY_WORDS, Gate
 from agentctx.service.rag.select import Caps, limit_per_entry, within_caps, within_floor
 from agentctx.storage.search import ResolvedChunk
@@ -23,6 +26,7 @@ class InjectionRules:
     A `gate` of None admits any relevance. `max_distance` is the question's; 0 keeps everything.
     """
 
+    question: str = ""
     gate: Gate | None = None
     max_distance: float = 0.0
     conversation: ConversationTexts = field(default_factory=ConversationTexts)
@@ -44,11 +48,14 @@ def select_candidates(
     if not rules.with_flagged:
         live = trace.kept("flagged", live, [c for c in live if not found[c.chunk].flags])
     near = trace.kept("distance", live, within_floor(live, rules.max_distance, keep_unmeasured=True))
-    relevant = trace.kept("relevance", near, _admitted(near, rules.gate))
+    admitted = _admitted(near, rules.gate)
+    newest = newest_versions(admitted, near, found, rules.question)
+    relevant = trace.kept("relevance", near, with_newest(admitted, near, newest))
     texts = {chunk: resolved.content for chunk, resolved in found.items()}
     there = rules.conversation
-    new = [c for c in relevant if not (there.holds(texts[c.chunk]) or there.has_turn(found[c.chunk].entry))]
-    new = trace.kept("present", relevant, new)
+    shown = {c.chunk for c in relevant if there.holds(texts[c.chunk]) or there.has_turn(found[c.chunk].entry)}
+    new = [c for c in relevant if not {c.chunk, newest.get(c.chunk, c).chunk} & shown]
+    new = arranged(trace.kept("present", relevant, new), found, rules.question)
     distinct = without_duplicates(new, texts)
     trace.duplicates(distinct.of)
     kept = trace.kept("duplicate", new, distinct.kept)

@@ -20,6 +20,7 @@ from agentctx.service.rag.duplicates import ConversationTexts
 from agentctx.service.rag.explain import Ranks
 from agentctx.service.rag.finding import SPARE, Ranking, passages, ranks
 from agentctx.service.rag.injection import InjectionRules, apply_caps, select_candidates
+from agentctx.service.rag.precedence import arranged
 from agentctx.service.rag.prompt import not_looked_up
 from agentctx.service.rag.question import Answer, Question, allowed
 from agentctx.service.rag.relevance import Eagerness, Gate, falling
@@ -203,6 +204,7 @@ class RAGService:
             chosen, rerank = await self._reranked(question, candidates, ranking)
             if self._reranker and rerank is None:
                 trace.reranked(chosen)
+                chosen = arranged(chosen, ranking.texts, question.text)
             kept = apply_caps(chosen, ranking.texts, rules, trace, question.limit)
             return replace(self._answer(question, ranking, kept, rerank, answering), judge=judge), trace
 
@@ -233,6 +235,7 @@ class RAGService:
             sizes = [await self._sizes.of(each.namespace) for each in question.filters]
             gate = Gate.of(self.eagerness, sum(sizes))
         return InjectionRules(
+            question=question.text,
             gate=gate,
             max_distance=question.max_distance,
             conversation=ConversationTexts(question.present, question.own),

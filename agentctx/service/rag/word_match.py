@@ -54,7 +54,7 @@ class QuestionWords:
         self._pairs = {word for word in every if _DENSE.search(word)}
         words = every - self._pairs
         self._stems = _stems(words - stop_words_of(question) or words)
-        self._parts = {_stem(word): _stems(set(parts)) for word, parts in parts_of_words(question).items()}
+        self._parts = {stem(word): _stems(set(parts)) for word, parts in parts_of_words(question).items()}
 
     @staticmethod
     def _words_of(term: str) -> set[str]:
@@ -75,11 +75,11 @@ class QuestionWords:
         # One search over the joined passages costs less than one search per passage.
         joined, starts = "\n".join(folded), list(accumulate((len(text) + 1 for text in folded), initial=0))
         stems: dict[str, str] = {}
-        for stem in self._stems:
-            for at, word in _words_from(stem, joined):
-                if (stems.get(word) or stems.setdefault(word, _stem(word))) == stem:
+        for wanted in self._stems:
+            for at, word in _words_from(wanted, joined):
+                if (stems.get(word) or stems.setdefault(word, stem(word))) == wanted:
                     # Whoever has `getUserName` has its parts.
-                    matches[bisect_right(starts, at) - 1] |= {stem, *self._parts.get(stem, ())}
+                    matches[bisect_right(starts, at) - 1] |= {wanted, *self._parts.get(wanted, ())}
         return [frozenset(words & (self._stems | self._pairs)) for words in matches]
 
     def match(self, texts: Sequence[str]) -> WordMatch:
@@ -111,10 +111,11 @@ def _words_from(beginning: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _stems(words: set[str]) -> set[str]:
-    return {_stem(word) for word in words}
+    return {stem(word) for word in words}
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """Return the approximate stem of an English word in lower case, the same for its common forms."""
     for suffix in _SUFFIXES:
         word = suffix.sub("", word)
     return word

@@ -1,0 +1,114 @@
+"""Tell which texts say the same, and which is a newer version of another that nobody marked. No I/O.
+
+Texts are compared as sequences of the words that indicate topics. Versions of a fact begin alike, with what
+they are about, and end differently, with what holds; texts about twins ("staging is restored …", "production
+is restored …") differ where they name their topic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+from agentctx.service.rag.budget import DENSE_CHARACTERS
+from agentctx.service.rag.word_match import stem
+from agentctx.storage.stop_words import stop_words_of
+
+NEGATION: Final = re.compile(r"\b(?:not?|never|none|nothing|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
+_NOT: Final = "not"
+# Compiled on first use: 3 ms that the daemon's start does not take.
+_WORD: Final = rf"[{DENSE_CHARACTERS}]|[^\W{DENSE_CHARACTERS}]+(?:[-.:/][^\W{DENSE_CHARACTERS}]+)*"
+_SPELLED: Final = r"\w+"
+_HAS_DIGIT: Final = re.compile(r"\d")
+_NUMBER_WORDS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_DIGITS: Final = {word: str(number) for number, word in enumerate(_NUMBER_WORDS, start=1)}
+_FILLERS: Final = frozenset({"now", "longer", "anymore", "currently", "instead", "since", "always"})
+_CHANGE: Final = re.compile(
+    r"\b(?:now|no longer|not? any ?more|instead|as of|from now on|since|changed?|moved?|switched|renamed"
+    r"|replace[sd]|ab sofort|jetzt|nicht mehr|statt|seit|d[ée]sormais|ahora|ya no)\b"
+)
+"""What a text says of a change."""
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DATE: Final = re.compile(
+    rf"\b(?P<y>\d{{4}})-(?P<m>\d\d)(?:-(?P<d>\d\d))?\b"
+    rf"|\b(?:(?P<day>\d{{1,2}})\.? )?(?P<month>{'|'.join(_MONTHS)})[a-z]*\.? (?P<year>\d{{4}})\b"
+)
+ALIKE: Final = 0.75
+"""Share of the longer text's words that the shorter one has, in order, if both say the same."""
+SHARED: Final = 0.6
+"""Share of the longer text's words that two versions of a fact have in common; of the shorter one's, if the
+newer text speaks of a change."""
+BEGINNING: Final = 0.4
+"""Share of the shorter text's words with which two versions begin alike."""
+SPELLINGS: Final = 0.4
+"""Share of the shorter text's words that must be spelt alike, before two texts are compared any further."""
+MAX_WORDS: Final = 40
+MAX_CHARS: Final = 600
+"""A longer text states more than one fact."""
+
+
+class FactText:
+    """A text as a sequence of words that indicate topics; empty for a text of more than `MAX_CHARS`."""
+
+    def __init__(self, text: str) -> None:
+        said = text.removeprefix("User: ").replace("\n\nAssistant: ", "\n")  # of a captured turn
+        self.text = said.casefold() if len(said) <= MAX_CHARS else ""
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The stems, without stop words; a number word is its number, and each negation the same word."""
+        text = NEGATION.sub(f" {_NOT} ", self.text)
+        stops = (stop_words_of(self.text) | _FILLERS) - {_NOT}
+        said = (word for word in re.findall(_WORD, text) if word not in stops)
+        return tuple(_DIGITS.get(word) or stem(word) for word in said)
+
+    @cached_property
+    def date(self) -> tuple[int, int, int] | None:
+        """The first date in the text, as year, month, day; 0 for a day that it leaves out."""
+        found = _DATE.search(self.text)
+        if found is None:
+            return None
+        if found["y"]:
+            return int(found["y"]), int(found["m"]), int(found["d"] or 0)
+        return int(found["year"]), _MONTHS.index(found["month"]) + 1, int(found["day"] or 0)
+
+    def repeats(self, other: FactText) -> bool:
+        """Return whether two texts say the same: the words of one are in the other, in order, with few more.
+
+        A further number or negation says something else.
+        """
+        fewer, more = sorted((self.words, other.words), key=len)
+        if len(fewer) < max(3, ALIKE * len(more)) or not _is_within(fewer, more):
+            return False
+        return not any(word == _NOT or _HAS_DIGIT.search(word) for word in Counter(more) - Counter(fewer))
+
+    def updates(self, older: FactText) -> bool:
+        """Return whether this text states another version of the fact that `older` states."""
+        if self._shared_spellings(older) < SPELLINGS:
+            return False
+        least, most = sorted((len(self.words), len(older.words)))
+        if least < 2 or most > MAX_WORDS:
+            return False
+        common = (Counter(self.words) & Counter(older.words)).total()
+        if _CHANGE.search(self.text):
+            return common >= max(2, SHARED * least)
+        pairs = enumerate(zip(self.words, older.words, strict=False))
+        begins = next((at for at, (one, another) in pairs if one != another), least)
+        return begins >= BEGINNING * least and common >= SHARED * most
+
+    @cached_property
+    def _spellings(self) -> frozenset[str]:
+        return frozenset(re.findall(_SPELLED, self.text))
+
+    def _shared_spellings(self, other: FactText) -> float:
+        """Return the share of the shorter text's words that both spell alike, which settles most pairs."""
+        fewer = min(len(self._spellings), len(other._spellings))
+        return len(self._spellings & other._spellings) / fewer if fewer else 0.0
+
+
+def _is_within(fewer: Sequence[str], more: Sequence[str]) -> bool:
+    rest = iter(more)
+    return all(word in rest for word in fewer)
