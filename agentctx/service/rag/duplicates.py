@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from agentctx.service.rag.budget import DENSE_CHARACTERS
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.render import HEADING, unquoted
-from agentctx.service.rag.versions import NEGATION, FactText
+from agentctx.service.rag.versions import FactText
 from agentctx.storage.records import Entry
-
-NEAR = 0.9
-"""Share of common shingles at which two texts count as nearly equal."""
-SHINGLE_WORDS = 3
-
-# Compiled on first use: 3 ms that the daemon's start does not take.
-_WORD = rf"[{DENSE_CHARACTERS}]|[^\W{DENSE_CHARACTERS}]+"
-_HAS_DIGIT = re.compile(r"\d")
 
 
 def normalised(text: str) -> str:
@@ -87,39 +76,16 @@ def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]
 
 
 class _ComparableText:
-    """A candidate's text, prepared for comparison; its shingles are computed on first use."""
+    """A candidate's text, prepared for comparison."""
 
     def __init__(self, candidate: Candidate, content: str) -> None:
         self.candidate = candidate
         self.text = normalised(content)
-        self.statement = FactText(content)
-
-    @cached_property
-    def words(self) -> list[str]:
-        return re.findall(_WORD, self.text.casefold())
-
-    @cached_property
-    def shingles(self) -> frozenset[tuple[str, ...]]:
-        shifted = [self.words[at:] for at in range(SHINGLE_WORDS)]
-        return frozenset(zip(*shifted, strict=False)) or frozenset([tuple(self.words)])
-
-    @cached_property
-    def particulars(self) -> Counter[str]:
-        """The numbers and negations, by which otherwise equal statements differ."""
-        numbers = [word for word in self.words if _HAS_DIGIT.search(word)]
-        return Counter([*numbers, *("not" for _ in NEGATION.findall(self.text))])
+        self.fact = FactText(content)
 
     def covers(self, other: _ComparableText) -> bool:
         """Return whether this text says everything that the other says."""
-        if other.text in self.text or self.statement.repeats(other.statement):
-            return True
-        fewer, more = sorted((len(self.words), len(other.words)))
-        # Texts of very different lengths cannot have enough in common; this cheap test settles most pairs.
-        if fewer < NEAR * more - SHINGLE_WORDS:
-            return False
-        both = len(self.shingles & other.shingles)
-        either = len(self.shingles) + len(other.shingles) - both
-        return both >= NEAR * either and self.particulars == other.particulars
+        return other.text in self.text or self.fact.repeats(other.fact)
 
 
 def _followed(of: Mapping[int, int]) -> dict[int, int]:

@@ -17,11 +17,10 @@ from agentctx.service.rag.budget import DENSE_CHARACTERS
 from agentctx.service.rag.word_match import stem
 from agentctx.storage.stop_words import stop_words_of
 
-NEGATION: Final = re.compile(r"\b(?:not?|never|none|nothing|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
+_NEGATION: Final = re.compile(r"\b(?:not?|never|none|nothing|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
 _NOT: Final = "not"
 # Compiled on first use: 3 ms that the daemon's start does not take.
 _WORD: Final = rf"[{DENSE_CHARACTERS}]|[^\W{DENSE_CHARACTERS}]+(?:[-.:/][^\W{DENSE_CHARACTERS}]+)*"
-_SPELLED: Final = r"\w+"
 _HAS_DIGIT: Final = re.compile(r"\d")
 _NUMBER_WORDS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _DIGITS: Final = {word: str(number) for number, word in enumerate(_NUMBER_WORDS, start=1)}
@@ -38,29 +37,31 @@ _DATE: Final = re.compile(
 )
 ALIKE: Final = 0.75
 """Share of the longer text's words that the shorter one has, in order, if both say the same."""
+NEAR: Final = 0.9
+"""Share of common phrases at which two texts say the same."""
+PHRASE_WORDS: Final = 3
 SHARED: Final = 0.6
 """Share of the longer text's words that two versions of a fact have in common; of the shorter one's, if the
 newer text speaks of a change."""
 BEGINNING: Final = 0.4
 """Share of the shorter text's words with which two versions begin alike."""
-SPELLINGS: Final = 0.4
-"""Share of the shorter text's words that must be spelt alike, before two texts are compared any further."""
-MAX_WORDS: Final = 40
-MAX_CHARS: Final = 600
+SPELLED: Final = 0.4
+"""Share of words that must be spelt alike before two texts are compared any further."""
+MAX_CHARS: Final = 300
 """A longer text states more than one fact."""
 
 
 class FactText:
-    """A text as a sequence of words that indicate topics; empty for a text of more than `MAX_CHARS`."""
+    """A text as a sequence of words that indicate topics."""
 
     def __init__(self, text: str) -> None:
         said = text.removeprefix("User: ").replace("\n\nAssistant: ", "\n")  # of a captured turn
-        self.text = said.casefold() if len(said) <= MAX_CHARS else ""
+        self.text = said.casefold()
 
     @cached_property
     def words(self) -> tuple[str, ...]:
         """The stems, without stop words; a number word is its number, and each negation the same word."""
-        text = NEGATION.sub(f" {_NOT} ", self.text)
+        text = _NEGATION.sub(f" {_NOT} ", self.text)
         stops = (stop_words_of(self.text) | _FILLERS) - {_NOT}
         said = (word for word in re.findall(_WORD, text) if word not in stops)
         return tuple(_DIGITS.get(word) or stem(word) for word in said)
@@ -76,21 +77,32 @@ class FactText:
         return int(found["year"]), _MONTHS.index(found["month"]) + 1, int(found["day"] or 0)
 
     def repeats(self, other: FactText) -> bool:
-        """Return whether two texts say the same: the words of one are in the other, in order, with few more.
+        """Return whether two texts say the same: most of the words in order, or nearly all phrases.
 
-        A further number or negation says something else.
+        Another number or negation says something else.
         """
-        fewer, more = sorted((self.words, other.words), key=len)
-        if len(fewer) < max(3, ALIKE * len(more)) or not _is_within(fewer, more):
+        fewer, more = sorted((self._spelled, other._spelled), key=len)
+        if len(fewer) < SPELLED * len(more) or len(fewer & more) < SPELLED * len(fewer):
+            return False  # settles most pairs
+        if self._spelled == other._spelled and self.words == other.words:
+            return True
+        few, many = (Counter(each) for each in (self.words, other.words))
+        if any(word == _NOT or _HAS_DIGIT.search(word) for word in (few - many) + (many - few)):
             return False
-        return not any(word == _NOT or _HAS_DIGIT.search(word) for word in Counter(more) - Counter(fewer))
+        least, most = sorted((self.words, other.words), key=len)
+        if len(least) >= max(3, ALIKE * len(most)) and _is_within(least, most):
+            return True
+        both = len(self._phrases & other._phrases)
+        return both > 0 and both >= NEAR * len(self._phrases | other._phrases)
 
     def updates(self, older: FactText) -> bool:
         """Return whether this text states another version of the fact that `older` states."""
-        if self._shared_spellings(older) < SPELLINGS:
+        if max(len(self.text), len(older.text)) > MAX_CHARS:
             return False
+        if len(self._spelled & older._spelled) < SPELLED * min(len(self._spelled), len(older._spelled)):
+            return False  # settles most pairs
         least, most = sorted((len(self.words), len(older.words)))
-        if least < 2 or most > MAX_WORDS:
+        if least < 2:
             return False
         common = (Counter(self.words) & Counter(older.words)).total()
         if _CHANGE.search(self.text):
@@ -100,13 +112,12 @@ class FactText:
         return begins >= BEGINNING * least and common >= SHARED * most
 
     @cached_property
-    def _spellings(self) -> frozenset[str]:
-        return frozenset(re.findall(_SPELLED, self.text))
+    def _spelled(self) -> frozenset[str]:
+        return frozenset(re.findall(_WORD, self.text))
 
-    def _shared_spellings(self, other: FactText) -> float:
-        """Return the share of the shorter text's words that both spell alike, which settles most pairs."""
-        fewer = min(len(self._spellings), len(other._spellings))
-        return len(self._spellings & other._spellings) / fewer if fewer else 0.0
+    @cached_property
+    def _phrases(self) -> frozenset[tuple[str, ...]]:
+        return frozenset(zip(*(self.words[at:] for at in range(PHRASE_WORDS)), strict=False))
 
 
 def _is_within(fewer: Sequence[str], more: Sequence[str]) -> bool:

@@ -49,7 +49,7 @@ class TestDuplicates:
     def test_another_number_or_a_negation_is_another_fact(self, word: str, other: str) -> None:
         words = [first + second for first in "abcdefgh" for second in "nopqrstuvw"]
         text = " ".join([*words[:40], word, *words[40:]])
-        assert kept(text.replace(word, "one"), text.replace(word, "another")) == [0]
+        assert kept(text.replace(word, "some"), text.replace(word, "another")) == [0]
         assert kept(text, text.replace(word, other)) == [0, 1]
 
     def test_languages_without_spaces_are_compared_too(self) -> None:
