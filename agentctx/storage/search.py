@@ -218,6 +218,9 @@ class SearchStorage(Protocol):
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         """Return the exact distances of the chunks that have a vector in the space."""
 
+    async def newest(self, wanted: Filter, limit: int) -> list[tuple[int, str]]:
+        """Return up to `limit` chunks of texts within the filter, each with its entry, newest entry first."""
+
     async def count_entries(self, namespace: str) -> int:
         """Return the number of live entries in a namespace."""
 

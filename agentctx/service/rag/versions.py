@@ -84,7 +84,7 @@ class FactText:
         fewer, more = sorted((self._spelled, other._spelled), key=len)
         if len(fewer) < SPELLED * len(more) or len(fewer & more) < SPELLED * len(fewer):
             return False  # settles most pairs
-        if self._spelled == other._spelled and self.words == other.words:
+        if self.text.split() == other.text.split():
             return True
         few, many = (Counter(each) for each in (self.words, other.words))
         if any(word == _NOT or _HAS_DIGIT.search(word) for word in (few - many) + (many - few)):

@@ -60,6 +60,8 @@ _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.
 """The cues among the hits, each with the first chunk of its entry's text.
 
 Looked up by id, that chunk is read from its row: a damaged index could return the wrong row."""
+_NEWEST = """SELECT chunks.id, e.id FROM chunks JOIN entries e ON e.seq = chunks.entry
+    WHERE chunks.cue = 0 AND {} ORDER BY e.updated DESC, e.seq DESC, chunks.id LIMIT ?"""
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
@@ -108,6 +110,12 @@ def sample(conn: Connection, limit: int) -> list[SampledChunk]:
         for chunk, entry, namespace, start, end, digest, content, header in rows
         if is_chunk(content, start, end, header=header, digest=digest)
     ]
+
+
+def newest(conn: Connection, wanted: Filter, limit: int, *, now: int) -> list[tuple[int, str]]:
+    """Return chunks of texts with their entries: newest entry first, its chunks in order."""
+    condition = filters.entry_condition(wanted, now=now)
+    return conn.execute(_NEWEST.format(condition.sql), (*condition.parameters, limit)).fetchall()
 
 
 def count_entries(conn: Connection, namespace: str) -> int:

@@ -126,6 +126,9 @@ class SqliteSearch(SqlitePart):
             self.db.caches.refresh_soon(space)
         return result
 
+    async def newest(self, wanted: Filter, limit: int) -> list[tuple[int, str]]:
+        return await self.db.read(search.newest, wanted=wanted, limit=limit, now=self.db.clock())
+
     count_entries = reads(search.count_entries)
     sample_chunks = reads(search.sample)
 

@@ -35,12 +35,21 @@ from agentctx_postgresql.vectors.nearest_index import CompleteIndexes
 
 T = TypeVar("T")
 
+_NEWEST: Final = """SELECT chunks.id AS chunk, e.id AS entry FROM chunks JOIN entries e ON e.seq = chunks.entry
+    WHERE chunks.cue = 0 AND {} ORDER BY e.updated DESC, e.seq DESC, chunks.id LIMIT {}"""
 # Of `total` chunks in order, take the one at `total * number / limit` for each number below the limit.
 _SAMPLE: Final = """SELECT c.id, e.id AS entry, e.namespace, e.content, e.header, c.start_at, c.end_at, c.hash
     FROM (SELECT chunks.id, row_number() OVER (ORDER BY chunks.id) - 1 AS place, count(*) OVER () AS total
           FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live WHERE chunks.cue = 0) every
     JOIN chunks c ON c.id = every.id JOIN entries e ON e.seq = c.entry
     WHERE total <= $1 OR total * ((place * $1 + total - 1) / total) / $1 = place ORDER BY c.id"""
+
+
+async def newest(conn: Connection, wanted: Filter, limit: int, *, now: int) -> list[tuple[int, str]]:
+    """Return chunks of texts with their entries: newest entry first, its chunks in order."""
+    parameters = Parameters()
+    sql = _NEWEST.format(entry_condition(wanted, parameters, now=now), parameters.add(limit))
+    return [(row["chunk"], row["entry"]) for row in await conn.fetch(sql, *parameters)]
 
 
 async def count_entries(conn: Connection, namespace: str) -> int:
@@ -261,6 +270,10 @@ class PostgresqlSearch(PostgresqlPart):
         return await self.db.query(
             lambda conn: follow(conn, begin, space, now=now, faults=faults, indexes=indexes)
         )
+
+    async def newest(self, wanted: Filter, limit: int) -> list[tuple[int, str]]:
+        now = self.db.clock()
+        return await self.db.query(lambda conn: newest(conn, wanted, limit, now=now))
 
     distances = queries(vector_search.distances)
     count_entries = queries(count_entries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from agentctx.storage.base import Storage
@@ -65,6 +66,20 @@ class ConversationConformance:
         counted = (await storage.search.by_words("Is red in config.yaml or purple?", ALL, 5)).counts
         assert counted.chunks == 3
         assert counted.counts == {"red": 2, "config.yaml": 1, "purple": 0}
+
+    async def test_the_newest_are_listed_without_a_question(self, storage: Storage) -> None:
+        old, new = [await save(storage, keyless(text)) for text in ("one", "two")]
+        rule = await save(storage, keyless("three", collection="knowledge", attributes={"category": "rule"}))
+        cut = await save(storage, keyless("four five", spans=[Span(0, 4), Span(5, 9)]))
+        await save(storage, keyless("theirs", namespace="other"))
+        listed = await storage.search.newest(ALL, 4)
+        assert [entry for _, entry in listed] == [cut.id, cut.id, rule.id, new.id]
+        found = await storage.search.resolve([chunk for chunk, _ in listed], ALL)
+        assert [found[chunk].content for chunk, _ in listed] == ["four", "five", "three", "two"]
+        rules = await storage.search.newest(replace(ALL, category="rule"), 4)
+        assert [entry for _, entry in rules] == [rule.id]
+        assert await storage.search.newest(replace(ALL, until=1), 4) == []
+        assert old.id not in {entry for _, entry in listed}
 
     async def test_live_entries_are_counted_per_namespace(self, storage: Storage) -> None:
         saved = await save(storage, keyless("one"))
