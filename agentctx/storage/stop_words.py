@@ -34,13 +34,26 @@ def stop_words_of(question: str) -> frozenset[str]:
 
     Words are in lower case, with and without accents.
     """
+    return STOP_WORDS | _of_languages(languages_of(question))
+
+
+def languages_of(question: str) -> frozenset[str]:
+    """Return the languages whose stop words a question has most of; none if it has as many English ones.
+
+    If all of its stop words are English words as well, at least two must be theirs: `wo steht die Nummer`.
+    """
     words = frozenset(_WORD.findall(normalize("NFC", question).lower()))
-    shown = Counter(language for word in words for language in _languages_shown().get(word, ()))
-    if not shown:
-        return STOP_WORDS
-    most = max(shown.values())
-    theirs = _of_languages(frozenset(language for language, count in shown.items() if count == most))
-    return STOP_WORDS if most <= len((words & STOP_WORDS) - theirs) else STOP_WORDS | theirs
+    if shown := Counter(language for word in words for language in _languages_shown().get(word, ())):
+        most, languages = _most(shown)
+        return languages if most > len((words & STOP_WORDS) - _of_languages(languages)) else frozenset()
+    longer = {word for word in words if len(word) > 1}
+    most, languages = _most({name: len(longer & _of_languages(frozenset({name}))) for name in _languages()})
+    return languages if most > max(1, len(words & STOP_WORDS)) else frozenset()
+
+
+def _most(counts: Mapping[str, int]) -> tuple[int, frozenset[str]]:
+    most = max(counts.values())
+    return most, frozenset(name for name, count in counts.items() if count == most)
 
 
 def foreign_stop_words() -> Collection[str]:
@@ -72,6 +85,10 @@ def _lists() -> Mapping[str, list[str]]:
         elif not line.startswith("#"):
             words += line.split()
     return lists
+
+
+def _languages() -> Collection[str]:
+    return _lists().keys() - {_GRAMMAR}
 
 
 @cache

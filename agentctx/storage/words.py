@@ -13,10 +13,11 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal, TypeAlias
 
+from agentctx.storage.inflection import MAX_WORDS, Form, forms, inflected
 from agentctx.storage.stop_words import is_grammar, stop_words_of
 
 ScopeKind: TypeAlias = Literal["n", "c", "s"]
@@ -68,6 +69,8 @@ class Term:
     text: str
     prefix: bool = False
     """Whether longer words with this prefix match too."""
+    forms: tuple[Form, ...] = ()
+    """What else has the term: the forms of a word in another language than English."""
 
 
 def index_terms(text: str) -> str:
@@ -88,12 +91,17 @@ def question_terms(question: str) -> list[Term]:
 
     Stop words of English and of the question's language are dropped unless nothing else remains.
     `config.yaml`, `well-known` and `foo::bar` stay whole; camelCase words are added whole and in parts; CJK
-    runs become pairs of characters. Emoji are terms if there is nothing else.
+    runs become pairs of characters. Emoji are terms if there is nothing else. The first words of a question
+    in another language come with their forms.
     """
     found = dict.fromkeys(islice(_question_terms(question), MAX_READ))
     terms = list(found)[:MAX_TERMS] or list(map(Term, dict.fromkeys(_symbol_names(question))))[:MAX_TERMS]
-    stop_words = stop_words_of(question)
-    return [term for term in terms if term.text not in stop_words and not is_grammar(term.text)] or terms
+    stop_words, languages = stop_words_of(question), inflected(question)
+    terms = [term for term in terms if term.text not in stop_words and not is_grammar(term.text)] or terms
+    if not languages:
+        return terms
+    first = (replace(term, forms=forms(term.text, languages)) for term in terms[:MAX_WORDS])
+    return [*first, *terms[MAX_WORDS:]]
 
 
 def parts_of_words(question: str) -> dict[str, list[str]]:
@@ -110,7 +118,7 @@ def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> s
     """
     if not terms or not all(scope):
         return ""
-    wanted = " OR ".join(_quoted(term.text) + "*" * term.prefix for term in terms)
+    wanted = " OR ".join(map(_term_expression, terms))
     return " AND ".join([f"{{text labels terms}} : ({wanted})", *_scope_groups(scope)])
 
 
@@ -126,6 +134,12 @@ def scope_token(kind: ScopeKind, value: str) -> str:
     """
     digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
     return f"{kind}{int.from_bytes(digest[:8], 'big')}"
+
+
+def _term_expression(term: Term) -> str:
+    whole = _quoted(term.text) + "*" * term.prefix
+    each = (" AND ".join(f"{_quoted(beginning)}*" for beginning in form) for form in term.forms)
+    return " OR ".join([whole, *(f"({form})" for form in each)])
 
 
 def _scope_groups(scope: Sequence[Sequence[str]]) -> list[str]:

@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from agentctx.service.rag.budget import DENSE_CHARACTERS
+from agentctx.storage.inflection import SHORTEST, Form
 from agentctx.storage.search import TermCounts
 from agentctx.storage.stop_words import stop_words_of
 from agentctx.storage.words import named_symbols, parts_of_words, question_terms
@@ -24,6 +25,8 @@ _DENSE = re.compile(f"[{DENSE_CHARACTERS}]")
 _SUFFIXES = tuple(re.compile(rf"(?<=...)(?:{suffix})$") for suffix in ("s", "ation|ing|ed|ly", "[eiy]+"))
 
 
+MAX_ENDING = 4
+"""Letters that may follow a beginning of `SHORTEST` letters: `baz` begins `bazami`, not `bazarowy`."""
 ENOUGH_WORDS = 16
 """Number of matched words that counts as full coverage of a long question."""
 
@@ -44,11 +47,18 @@ class QuestionWords:
     """The distinct words of a question, without English stop words unless it has no others.
 
     Two words match if their approximate stems are equal, ignoring case, accents and common English endings.
-    Chinese, Japanese and Korean text is compared by pairs of characters.
+    Chinese, Japanese and Korean text is compared by pairs of characters, a word of another language by its
+    forms.
     """
 
     def __init__(self, question: str) -> None:
-        self._terms = {term.text: self._words_of(_folded(term.text)) for term in question_terms(question)}
+        terms = question_terms(question)
+        self._terms = {term.text: self._words_of(_folded(term.text)) for term in terms}
+        self._forms = {
+            _stem(_folded(term.text)): [tuple(map(_folded, form)) for form in term.forms]
+            for term in terms
+            if term.forms
+        }
         self._has_symbols = not _WORD.search(question)
         every = {word for words in self._terms.values() for word in words}
         self._pairs = {word for word in every if _DENSE.search(word)}
@@ -80,6 +90,9 @@ class QuestionWords:
                 if (stems.get(word) or stems.setdefault(word, stem(word))) == wanted:
                     # Whoever has `getUserName` has its parts.
                     matches[bisect_right(starts, at) - 1] |= {wanted, *self._parts.get(wanted, ())}
+        for wanted, forms in self._forms.items():
+            for passage in _with_a_form(forms, joined, starts):
+                matches[passage].add(wanted)
         return [frozenset(words & (self._stems | self._pairs)) for words in matches]
 
     def match(self, texts: Sequence[str]) -> WordMatch:
@@ -99,6 +112,23 @@ class QuestionWords:
             for word in (words & self._pairs) | (_stems(words - self._pairs) & self._stems):
                 rarity[word] = min(idf, rarity.get(word, idf))
         return rarity
+
+
+def _with_a_form(forms: Sequence[Form], joined: str, starts: Sequence[int]) -> set[int]:
+    """Return the passages that have one of the forms."""
+    found: set[int] = set()
+    for form in forms:
+        of_each = (
+            {bisect_right(starts, at) - 1 for at, word in _words_from(part, joined) if _is_form(word, part)}
+            for part in form
+        )
+        found |= set.intersection(*of_each)
+    return found
+
+
+def _is_form(word: str, beginning: str) -> bool:
+    """Return whether a word may be a form with this beginning: after a short one, little follows."""
+    return len(beginning) > SHORTEST or len(word) - len(beginning) <= MAX_ENDING
 
 
 def _words_from(beginning: str, text: str) -> Iterator[tuple[int, str]]:

@@ -65,8 +65,8 @@ class KnownTerm:
 
     @property
     def is_token(self) -> bool:
-        """Whether the term is one word, neither a phrase nor a prefix."""
-        return len(self.tokens) == 1 and not self.term.prefix
+        """Whether the term is one word, neither a phrase nor a prefix nor one of several forms."""
+        return len(self.tokens) == 1 and not self.term.prefix and not self.term.forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,13 @@ def known_terms(
     counts = common.counts(conn, [token for _, token in rows], chunks)
     stemmed = [(n, tuple(token for _, token in group)) for n, group in groupby(rows, lambda row: row[0])]
     return [
-        KnownTerm(terms[number], tokens, min(counts.get(token, 0) for token in tokens))
+        KnownTerm(
+            terms[number],
+            tokens,
+            count_matching(conn, terms[number])
+            if terms[number].forms
+            else min(counts.get(token, 0) for token in tokens),
+        )
         for number, tokens in stemmed
     ]
 

@@ -105,5 +105,6 @@ def term_counts(question: str, asked: Sequence[QuestionTerm], counts: QueryCount
     """Return how many chunks contain each term of a question (or all words of a phrase), and the total."""
     having = dict.fromkeys((term.text for term in question_terms(question)), 0)
     for term in asked:
-        having[term.term.text] = min(counts.matching[terms.token_term(token).query] for token in term.tokens)
+        parts = [term] if term.forms else map(terms.token_term, term.tokens)
+        having[term.term.text] = min(counts.matching[part.query] for part in parts)
     return TermCounts(chunks=counts.chunks, counts=having)

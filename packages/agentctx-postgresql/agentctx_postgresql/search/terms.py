@@ -17,6 +17,7 @@ from zlib import crc32
 
 from agentctx.storage.bm25 import K1, B
 from agentctx.storage.file.tokenizer import MAX_STEMS, Tokenizer
+from agentctx.storage.inflection import Form
 from agentctx.storage.words import Term, index_terms, question_terms
 from agentctx_postgresql.pgvector import DIMENSIONS, encode_sparsevec
 
@@ -59,21 +60,24 @@ class _IndexedToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuestionTerm:
-    """A term of a question with its stemmed tokens."""
+    """A term of a question with its stemmed tokens, and those of its forms."""
 
     term: Term
     tokens: tuple[str, ...]
+    forms: tuple[tuple[str, ...], ...] = ()
 
     @property
     def is_token(self) -> bool:
-        """Whether the term is a single word, neither a phrase nor a prefix."""
-        return len(self.tokens) == 1 and not self.term.prefix
+        """Whether the term is a single word, neither a phrase nor a prefix nor one of several forms."""
+        return len(self.tokens) == 1 and not self.term.prefix and not self.forms
 
     @property
     def query(self) -> str:
         """The term as a `tsquery`."""
         suffix = ":*" if self.term.prefix else ""
-        return " <-> ".join(_quoted(token) + suffix for token in self.tokens)
+        whole = " <-> ".join(_quoted(token) + suffix for token in self.tokens)
+        each = (" & ".join(f"{_quoted(beginning)}:*" for beginning in form) for form in self.forms)
+        return " | ".join([f"({whole})", *(f"({form})" for form in each)]) if self.forms else whole
 
 
 def words_of(chunks: Sequence[tuple[str, str]]) -> list[Words]:
@@ -87,7 +91,13 @@ def terms_of(question: str) -> list[QuestionTerm]:
     """Return the distinct terms of a question that have tokens, in order."""
     terms = question_terms(question)
     found = zip(terms, _tokenizer().tokens([term.text for term in terms]), strict=True)
-    return [QuestionTerm(term, tuple(tokens)) for term, tokens in found if tokens]
+    return [QuestionTerm(term, tuple(tokens), _stemmed(term.forms)) for term, tokens in found if tokens]
+
+
+def _stemmed(forms: Sequence[Form]) -> tuple[tuple[str, ...], ...]:
+    tokens = iter(_tokenizer().tokens([beginning for form in forms for beginning in form]))
+    each = (tuple(token for _ in form for token in next(tokens)) for form in forms)
+    return tuple(filter(None, each))
 
 
 def token_term(token: str) -> QuestionTerm:

@@ -40,6 +40,9 @@ class SearchConformance:
             ("set max_open_files in limits", "open files"),
             ("edit config.yaml first", "config.yaml"),
             ("a well-known port", "well-known"),
+            ("Резервная копия создаётся ночью", "когда делают резервные копии"),
+            ("Yedekler her gece saat ikide alınır", "yedeklerimizi ne zaman alıyoruz"),  # noqa: RUF001
+            ("Die Nummer der Versicherung steht im Ordner", "wo steht die Versicherungsnummer"),
         ],
     )
     async def test_keyword_search_finds_words(self, storage: Storage, text: str, question: str) -> None:
