@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final, TypeAlias
 
@@ -30,6 +30,7 @@ MAX_GROWTH: Final = 0.02
 """Counts are dropped after so many questions, or when the number of chunks has changed by this share."""
 
 _TOKENS: Final = "SELECT doc, term FROM temp.question_tokens ORDER BY doc, offset"
+_BEGINS: Final = "SELECT 1 FROM temp.chunk_terms WHERE term >= ? AND term < ? || char(0x10ffff) LIMIT 1"
 _COUNTS: Final = """SELECT wanted.value, known.doc FROM json_each(?) wanted
     CROSS JOIN temp.chunk_terms known ON known.term = wanted.value"""
 # One row with all numbers, because most of the time would go into creating one tuple per row.
@@ -108,23 +109,39 @@ def known_terms(
     `chunks` is the number of chunks in the index.
     """
     make_scratch(conn)
-    conn.execute("DELETE FROM temp.question")
-    conn.executemany(
-        "INSERT INTO temp.question (rowid, text) VALUES (?, ?)",
-        [(number, term.text) for number, term in enumerate(terms)],
-    )
-    rows = conn.execute(_TOKENS).fetchall()
+    rows = _tokens(conn, [term.text for term in terms])
     counts = common.counts(conn, [token for _, token in rows], chunks)
     stemmed = [(n, tuple(token for _, token in group)) for n, group in groupby(rows, lambda row: row[0])]
+    divided = _divided(conn, terms)
     return [
         KnownTerm(
-            terms[number],
+            divided[number],
             tokens,
-            count_matching(conn, terms[number])
+            count_matching(conn, divided[number])
             if terms[number].forms
             else min(counts.get(token, 0) for token in tokens),
         )
         for number, tokens in stemmed
+    ]
+
+
+def _tokens(conn: Connection, texts: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the tokens of each text with its number, as the index has them."""
+    conn.execute("DELETE FROM temp.question")
+    conn.executemany("INSERT INTO temp.question (rowid, text) VALUES (?, ?)", enumerate(texts))
+    return conn.execute(_TOKENS).fetchall()
+
+
+def _divided(conn: Connection, terms: Sequence[Term]) -> Sequence[Term]:
+    """Leave out the divisions of compounds with a part that begins no word: FTS would collect the other's."""
+    parts = list({part for term in terms for form in term.forms if len(form) > 1 for part in form})
+    if not parts:
+        return terms
+    tokens = [(parts[number], token) for number, token in _tokens(conn, parts)]
+    known = {part for part, token in tokens if conn.execute(_BEGINS, (token, token)).fetchone()}
+    return [
+        replace(term, forms=tuple(form for form in term.forms if len(form) == 1 or known.issuperset(form)))
+        for term in terms
     ]
 
 

@@ -158,7 +158,8 @@ def _listed(
     left = MAX_POSTINGS
     postings, counted = [], set()
     for number, known in enumerate(terms):
-        having = known.chunks if known.is_token else fts.count_matching(conn, known.term)
+        is_counted = known.is_token or known.term.forms
+        having = known.chunks if is_counted else fts.count_matching(conn, known.term)
         if known.is_token and having <= left:
             chunks, counts = fts.occurrences(conn, known.tokens[0])
             if mine is not None:
