@@ -15,6 +15,7 @@ from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.cues import ranked_by_relevance
 from agentctx.service.rag.explain import Ranks, ranks_of
 from agentctx.service.rag.fuse import fuse, merge
+from agentctx.service.rag.periods import Period, narrowed
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.ranking import rank, ranking_text, with_neighbours, words_of
 from agentctx.service.rag.relevance import Calibration, relevance, relevance_by_words
@@ -103,6 +104,8 @@ class SearchInput:
     query: Vectors | None = None
     calibration: Calibration | None = None
     degraded: str | None = None
+    periods: Sequence[Period] = ()
+    """The periods that the question names."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
@@ -120,7 +123,7 @@ def passages(search: SearchInput) -> Steps[Ranking]:
         candidates = merge(search.word_hits, near, distances)
         fused = fuse(candidates, search.dense_weight, sum(search.rarity.values()))
     fused = to_choose_from(fused, question.order)
-    count = max(READ, question.limit + SPARE)
+    count = len(fused) if search.periods else max(READ, question.limit + SPARE)
     read = [*fused[:count], *(worth_reading(fused[count:]) if search.query is not None else ())]
     with stopwatch.stage("resolve"):
         around: ChunksWithTurns = yield WithTurns(
@@ -134,7 +137,7 @@ def passages(search: SearchInput) -> Steps[Ranking]:
     ]:  # of hits, not hits themselves
         with stopwatch.stage("resolve"):
             texts = {**texts, **(yield Texts(neighbours, question.filter))}
-    judged = [each for each in judged if each.chunk in texts]
+    judged = narrowed([each for each in judged if each.chunk in texts], texts, search.periods)
     gone = [each for each in read if each.chunk not in texts]
     chunks = {each.chunk for each in read}
     rest = [each for each in fused[count:] if each.chunk not in chunks]

@@ -18,6 +18,7 @@ from agentctx.config.embedding import RagSettings
 from agentctx.errors import AgentctxError, DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.finding import Ranking, SearchInput, Stopwatch
+from agentctx.service.rag.periods import day_of, periods_in
 from agentctx.service.rag.prompt import queries_of
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.relevance import Calibration
@@ -26,6 +27,7 @@ from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.search import NearestChunk, SearchStorage, Steps, TermCounts, WordResults
 from agentctx.storage.vectors import Vectors
 from agentctx.telemetry import Telemetry
+from agentctx.times import Clock, wall_clock
 
 _log = structlog.get_logger("agentctx.rag")
 
@@ -75,7 +77,9 @@ class Retrieval:
         serving: Callable[[], ServingModel],
         settings: Callable[[], RagSettings],
         telemetry: Telemetry,
+        clock: Clock = wall_clock,
     ) -> None:
+        self._clock = clock
         self._storage = storage
         self._serving = serving
         self._settings = settings
@@ -153,6 +157,7 @@ class Retrieval:
             words=words,
             rarity=words.rarity(found.counts),
             word_hits=found.hits,
+            periods=periods_in(question.text, day_of(self._clock())),
         )
 
     async def _nearest(self, space: int, query: Vectors, question: Question, pool: int) -> list[NearestChunk]:

@@ -131,7 +131,9 @@ class RAGService:
             return now if now.embedder is not None else replace(now, embedder=embedder)
 
         self._serving = serving
-        self._retrieval = Retrieval(storage.search, answering, lambda: self.settings, telemetry)
+        self._retrieval = Retrieval(
+            storage.search, answering, lambda: self.settings, telemetry, storage.clock
+        )
 
     async def retrieve(self, question: Question) -> Answer:
         """Return the closest passages; none for a blank question.
