@@ -24,6 +24,7 @@ from benchmarks import (
     large,
     large_bodies,
     outage,
+    precision,
     prompt_cache,
     proxy,
     redaction,
@@ -55,6 +56,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "scale": scale.measure,
     "relevance": relevance.measure,
     "injection": injection.measure,
+    "precision": precision.measure,
     "footprint": footprint.measure,
     "large": large.measure,
     "roundtrip": roundtrip.measure,
@@ -67,6 +69,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "agents": agents.measure,
     "strangers": strangers.measure,
 }
+SUMMARIES: Mapping[str, Callable[[Sequence[Figure]], str]] = {"precision": precision.summary}
+"""Benchmarks whose figures are also printed as one line, the last."""
 ON_REQUEST = frozenset({"strangers"})
 """Runs only if named, because it installs packages from the index."""
 
@@ -82,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scifact=given.scifact,
         locomo=given.locomo,
         worlds=given.worlds,
+        fixtures=given.fixtures,
+        aliases_as_cues=given.aliases_as_cues,
     )
     figures: list[Figure] = []
     for name in given.names or (name for name in BENCHMARKS if name not in ON_REQUEST):
@@ -98,7 +104,8 @@ def _run(name: str, options: Options) -> list[Figure]:
         return []
     started = perf_counter()
     figures = asyncio.run(BENCHMARKS[name](options))
-    print(f"\n{name}  ({perf_counter() - started:.0f} s)\n{table(figures)}", flush=True)
+    lines = [f"\n{name}  ({perf_counter() - started:.0f} s)", table(figures)]
+    print("\n".join([*lines, *([SUMMARIES[name](figures)] if name in SUMMARIES else ())]), flush=True)
     return figures
 
 
@@ -108,6 +115,8 @@ def _missing(name: str, options: Options) -> str | None:
         return "--scifact or --locomo"
     if name == "injection" and not (options.worlds or (options.scifact and options.locomo)):
         return "--worlds, or --scifact and --locomo"
+    if name == "precision" and not options.fixtures:
+        return "--fixtures"
     return None
 
 
@@ -126,8 +135,10 @@ def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
         ("--scifact", "corpus.jsonl", "folder with corpus and queries"),
         ("--locomo", "*/corpus.jsonl", "folder of folders, one a conversation"),
         ("--worlds", "*/memories.jsonl", "folder of folders, one a user's memory"),
+        ("--fixtures", "*.cases.json", "folder with the fixtures of PrecisionMemBench"),
     ):
         parser.add_argument(name, type=_with(files), metavar="PATH", help=about)
+    parser.add_argument("--aliases-as-cues", action="store_true", help="save a belief's other names as cues")
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.names if name not in BENCHMARKS]:
         parser.error(f"there is no benchmark {unknown[0]!r}, only {', '.join(BENCHMARKS)}")
