@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge as merge_sorted
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -19,9 +19,11 @@ from agentctx.errors import AgentctxError, DeadlineExceeded, ProviderFailed, Sto
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.finding import Ranking, SearchInput, Stopwatch
 from agentctx.service.rag.periods import day_of, periods_in
-from agentctx.service.rag.prompt import queries_of
+from agentctx.service.rag.prompt import is_short, queries_of
 from agentctx.service.rag.question import Question
+from agentctx.service.rag.ranking import ranking_text, words_of
 from agentctx.service.rag.relevance import Calibration
+from agentctx.service.rag.spelling import corrected
 from agentctx.service.rag.unmeasured import leader, leader_first
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.search import NearestChunk, SearchStorage, Steps, TermCounts, WordResults
@@ -196,14 +198,23 @@ def sub_questions(question: Question) -> list[Question]:
 
 def merged(questions: Sequence[Question], rankings: Sequence[Ranking]) -> Ranking:
     """Merge what was found for the questions from `sub_questions` into one ranking."""
-    by_namespace = groupby(zip(questions, rankings, strict=True), lambda pair: pair[0].filter.namespace)
-    merge = interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
+    by_namespace: dict[str, list[Ranking]] = {}
+    for question, each in zip(questions, rankings, strict=True):
+        by_namespace.setdefault(question.filter.namespace, []).append(each)
+    merge = interleaved([best_of_each(some) for some in by_namespace.values()])
     # The words of different texts cannot be compared, so those of the first decide, in all namespaces.
     first = (
         each for question, each in zip(questions, rankings, strict=True) if question.text == questions[0].text
     )
     leads = leader([candidate for each in first for candidate in each.judged])
     return replace(merge, judged=leader_first(merge.judged, leads))
+
+
+def without_typing_errors(text: str, ranking: Ranking) -> str | None:
+    """Return a short question as it was meant, by the words of what was found; None if it has no errors."""
+    if ranking.degraded is not None or not is_short(text):
+        return None
+    return corrected(text, ["\n".join(words_of(ranking_text(each))) for each in ranking.texts.values()])
 
 
 def best_of_each(rankings: Sequence[Ranking]) -> Ranking:

@@ -32,6 +32,7 @@ from agentctx.service.rag.retrieval import (
     merged,
     pool_for,
     sub_questions,
+    without_typing_errors,
 )
 from agentctx.service.rag.select import Caps, distinct_texts, select
 from agentctx.service.rag.unmeasured import order_by_distance, to_choose_from
@@ -144,8 +145,7 @@ class RAGService:
         if not question.text.strip():
             return Answer()
         with self._telemetry.answering(question.limit) as answering:
-            questions = sub_questions(question)
-            ranking = merged(questions, await asyncio.gather(*self._searches(questions)))
+            ranking = await self._ranking(question)
             selected = self._selected(question, ranking)
             chosen, rerank = await self._reranked(question, selected, ranking)
             return self._answer(question, ranking, chosen[: question.limit], rerank, answering)
@@ -185,6 +185,17 @@ class RAGService:
         """Return the ranks of an entry among everything the question finds in its first namespace."""
         return await self._retrieval.find(allowed(question), LOOKED_AT, partial(ranks, entry=entry))
 
+    async def _ranking(self, question: Question) -> Ranking:
+        """Return what was found for the question, and for what it means where a word is misspelled."""
+        questions = sub_questions(question)
+        rankings = await asyncio.gather(*self._searches(questions))
+        ranking = merged(questions, rankings)
+        meant = without_typing_errors(question.text, ranking)
+        if meant is None:
+            return ranking
+        again = [replace(question, filter=each, text=meant) for each in question.filters]
+        return merged([*questions, *again], [*rankings, *await asyncio.gather(*self._searches(again))])
+
     def _searches(self, questions: Sequence[Question]) -> list[Coroutine[Any, Any, Ranking]]:
         pool = max(pool_for(questions[0].limit), self._candidates)
         return [self._retrieval.find(each, pool, passages) for each in questions]
@@ -193,8 +204,7 @@ class RAGService:
         """Choose the passages to inject; the trace records the fate of every candidate."""
         until = asyncio.get_running_loop().time() + self._retrieval.deadline_s(question)
         with self._telemetry.answering(question.limit) as answering:
-            questions = sub_questions(question)
-            ranking = merged(questions, await asyncio.gather(*self._searches(questions)))
+            ranking = await self._ranking(question)
             rules = await self._rules(question)
             first, judge = await self._judged(question, ranking, until)
             relevant = {each.chunk: each for each in first}

@@ -431,6 +431,28 @@ async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Cor
     assert reranker.read == [8, 8], "it is not asked when its choice would change nothing"
 
 
+async def test_a_misspelled_question_is_asked_again_as_it_was_meant(
+    core: Core, provider: FakeProvider
+) -> None:
+    await save(core, key="k", content="the scheduler starts at six")
+    await embedded(core)
+    answer = await service(core).retrieve(asked("scehduler"))
+    meant = await service(core).retrieve(asked("scheduler"))
+    assert [(hit.content, hit.relevance) for hit in answer.hits] == [
+        (hit.content, hit.relevance) for hit in meant.hits
+    ]
+    asked_for = [call.texts[0] for call in provider.calls if call.query]
+    assert asked_for == ["scehduler", "scheduler", "scheduler"]
+
+
+async def test_a_degraded_question_is_not_asked_again(core: Core, provider: FakeProvider) -> None:
+    await save(core, key="k", content="the scheduler starts at six")
+    await embedded(core)
+    provider.faults.append(FakeFault.fails(Disposition.RETRY, when=lambda text: "scehduler" in text))
+    await service(core).retrieve(asked("starts scehduler"))
+    assert len([call for call in provider.calls if call.query]) == 1
+
+
 async def test_an_answer_reports_what_keyword_search_skipped(core: Core) -> None:
     saved = await save(core, key="colour", content="red green blue")
     await embedded(core)
