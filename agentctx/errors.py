@@ -14,6 +14,7 @@ AgentctxError                internal
 │   ├── KeyTaken             key_taken
 │   ├── Forgotten            forgotten
 │   ├── Expired              expired
+│   ├── SupersessionRefused  supersession_refused
 │   └── IdempotencyKeyReused idempotency_key_reused
 ├── RequestFailed            request_failed
 │   ├── RequestTimeout       request_timeout
@@ -164,6 +165,12 @@ class Expired(Conflict):
 
     code = "expired"
     default_hint = "Nothing is lost: expired entries are never returned."
+
+
+class SupersessionRefused(Conflict):
+    """An entry may not supersede or resolve another one; nothing was saved."""
+
+    code = "supersession_refused"
 
 
 class IdempotencyKeyReused(Conflict):

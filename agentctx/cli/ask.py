@@ -136,6 +136,7 @@ def passage_lines(
         labels = [
             *namespace_label(passage.namespace, home),
             *(["stale"] if passage.stale else []),
+            *(["superseded"] if passage.superseded_by else []),
             *passage.flags,
         ]
         flags = f"[{', '.join(labels)}] " if labels else ""

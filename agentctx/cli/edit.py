@@ -44,6 +44,14 @@ def field_options(
         typer.Option("--cue", metavar="TEXT", help="The new cues; repeat for more, '' for none."),
     ] = None,
     source: Source = None,
+    supersedes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID|KEY", help="What it supersedes; repeat for more, '' for nothing."),
+    ] = None,
+    resolves: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID|KEY", help="What it resolves; repeat for more, '' for nothing."),
+    ] = None,
     trigger: Annotated[str | None, typer.Option(help="Of a learning: what was being done.")] = None,
     error_pattern: Annotated[str | None, typer.Option(help="Of a learning: text of the error.")] = None,
     diagnosis: Annotated[str | None, typer.Option(help="Of a learning: why it went wrong.")] = None,
@@ -70,7 +78,7 @@ def edit(
     changes: EditFields = {name: value for name, value in options.items() if value is not None}  # type: ignore[assignment]  # the names match EditFields
     if content := changes.get("content"):
         changes["content"] = read_content(content)
-    for name in ("tags", "cues"):
+    for name in ("tags", "cues", "supersedes", "resolves"):
         if name in changes:
             changes[name] = [each for each in changes[name] or () if each]
     guards: EditFields = {"if_version": if_version, "wait": "embedded" if wait else None}

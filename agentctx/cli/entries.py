@@ -227,6 +227,7 @@ def describe(entry: EntryView) -> str:
         "flags": entry.flags,
         "quarantine": quarantine_of(entry),
         "file state": _file_state_of(entry),
+        f"{entry.superseded or 'superseded'} by": entry.superseded_by,
         "created": entry.created,
         "updated": entry.updated,
         "expires": entry.expires,
@@ -312,6 +313,7 @@ def _labels(entry: EntryView, home: str | None) -> str:
     labels = namespace_label(entry.namespace, home)
     labels += [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
     labels += [entry.file_state.state] if entry.file_state else []
+    labels += [entry.superseded] if entry.superseded else []
     labels += entry.flags
     return f"[{', '.join(labels)}] " if labels else ""
 
@@ -354,7 +356,14 @@ def history(
         lines = table(("VERSION", "UPDATED", "STATE", "CONTENT"), rows, line_width(), right={0})
     gone = versions[0].version - len(versions)
     note = f"{counted(gone, 'version')} not kept (limits.max_versions)" if gone > 0 else None
-    show(VersionPage(versions=versions, next=None), lines, as_json, note)
+    show(VersionPage(versions=versions, next=None), [*lines, *_chain_lines(versions[0])], as_json, note)
+
+
+def _chain_lines(entry: EntryView) -> list[str]:
+    """Return what the entry supersedes and resolves, and what supersedes or resolves it."""
+    named = {name: entry.attributes.get(name) for name in ("supersedes", "resolves")}
+    named[f"{entry.superseded or 'superseded'} by"] = entry.superseded_by
+    return columns([(name, ", ".join(ids)) for name, ids in named.items() if ids])
 
 
 def diff_lines(versions: list[EntryView]) -> list[str]:

@@ -109,6 +109,18 @@ Source: TypeAlias = Annotated[str | None, typer.Option(help="Where it comes from
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeat for more.")
 ]
+Supersedes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--supersedes", metavar="ID|KEY", help="An entry that this one replaces in answers; repeat for more."
+    ),
+]
+Resolves: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--resolves", metavar="ID|KEY", help="An open question that this one settles; repeat for more."
+    ),
+]
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return once it can be found by meaning.")]
 
 
@@ -179,6 +191,9 @@ def filter_options(
     until: Until = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of results. Default: the daemon's.")
+    ] = None,
+    include_superseded: Annotated[
+        bool | None, typer.Option("--superseded", help="Also entries that others supersede or resolve.")
     ] = None,
 ) -> None:
     """Declare the options that filter a query or a list, with the names from `EntryFilter`."""

@@ -22,8 +22,10 @@ from agentctx.cli.options import (
     AsJson,
     EntryName,
     KeyNamespace,
+    Resolves,
     SavedNamespace,
     Source,
+    Supersedes,
     Tags,
     Ttl,
     Wait,
@@ -98,6 +100,8 @@ def save_options(
             help="Id or key of an entry it was derived from, which limits its trust. Repeatable.",
         ),
     ] = None,
+    supersedes: Supersedes = None,
+    resolves: Resolves = None,
     ttl: Ttl = None,
     source: Source = None,
     if_version: Annotated[
@@ -261,6 +265,8 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
             print_note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
         if result.quarantined:
             print_note(f"in quarantine: no answer contains it until `agentctx release {result.id}`")
+        if result.superseded_by:
+            print_note(f"superseded: no answer contains it, but {', '.join(result.superseded_by)}")
 
 
 def note_namespace(namespace: str) -> None:

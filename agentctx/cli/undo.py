@@ -42,6 +42,8 @@ EDITABLE: tuple[EditableField, ...] = (
     "tags",
     "cues",
     "source",
+    "supersedes",
+    "resolves",
     "trigger",
     "error_pattern",
     "diagnosis",

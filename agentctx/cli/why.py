@@ -124,6 +124,7 @@ def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
 
 def _candidate_row(candidate: InjectionCandidate, best: float) -> tuple[str, ...]:
     of = f" of {candidate.duplicate_of}" if candidate.duplicate_of else ""
+    of += f", superseded by {', '.join(candidate.superseded_by)}" if candidate.superseded_by else ""
     reranked = f" (reranked {candidate.reranked})" if candidate.reranked else ""
     return (
         candidate.fate + reranked,

@@ -14,6 +14,8 @@ class SaveOptions(TypedDict, total=False):
     """The options of every save. `wait="embedded"` returns once the entry can be found by meaning.
 
     `derived_from` lists the entries it was made from, by id; its trust is the lowest of its own and theirs.
+    `supersedes` and `resolves` list, by id or key, the entries of its namespace that answers leave out from
+    now on.
     """
 
     namespace: str
@@ -23,6 +25,8 @@ class SaveOptions(TypedDict, total=False):
     if_version: int | None
     wait: Literal["embedded"] | None
     derived_from: list[str] | None
+    supersedes: list[str] | None
+    resolves: list[str] | None
 
 
 class NoteOptions(SaveOptions, total=False):
@@ -90,6 +94,8 @@ class EditFields(TypedDict, total=False):
     tags: list[str] | None
     cues: list[str] | None
     source: str | None
+    supersedes: list[str] | None
+    resolves: list[str] | None
     trigger: str | None
     error_pattern: str | None
     diagnosis: str | None
@@ -101,7 +107,10 @@ class EditFields(TypedDict, total=False):
 
 
 class EntryFilter(TypedDict, total=False):
-    """Which entries to consider; `limit` is the maximum number of results, or the size of a page."""
+    """Which entries to consider; `limit` is the maximum number of results, or the size of a page.
+
+    What others supersede or resolve is left out unless `include_superseded`.
+    """
 
     namespace: str
     collections: list[str] | None
@@ -112,6 +121,7 @@ class EntryFilter(TypedDict, total=False):
     since: str | None
     until: str | None
     limit: int | None
+    include_superseded: bool | None
 
 
 class QuestionFilter(EntryFilter, total=False):

@@ -87,6 +87,7 @@ class Entries:
         key_prefix: str | None = None,
         withdrawn: bool = False,
         marked: bool = False,
+        include_superseded: bool = False,
         content: bool = True,
         limit: Limit = PAGE,
         cursor: str | None = None,
@@ -95,7 +96,8 @@ class Entries:
 
         `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`. Entries
         whose file is gone or says something else are left out unless `withdrawn`; `marked` lists only those,
-        and the ones whose file could not be seen.
+        and the ones whose file could not be seen. So are those that others supersede or resolve, unless
+        `include_superseded`.
         """
         check_namespace(namespace)
         for each in collection or ():
@@ -114,6 +116,7 @@ class Entries:
             key_prefix=key_prefix,
             # Who names a key wants that entry, whatever its state.
             with_withdrawn=withdrawn or marked or key is not None,
+            with_superseded=include_superseded or key is not None,
             only_marked=marked,
         )
         entries, after = await self.stores.list_entries(
@@ -218,6 +221,9 @@ class Entries:
 
     async def _settled(self, saved: SaveOutcome, *, wait: bool) -> wire.SaveResult:
         reply = save_result(saved)
+        if saved.change.is_version:
+            known = await self.storage.trust.provenance([saved.id])
+            reply = save_result(saved, known.get(saved.id, NO_PROVENANCE).superseded_by)
         if saved.change is not Change.NONE:
             self.telemetry.flagged(saved.flags)
         if saved.quarantined:

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -145,7 +145,8 @@ class ForgetService:
         """Find the other parts of the turn that the entry is a part of."""
         if not (turn := entry.attributes.get("turn")):
             return []
-        observations = Filter(namespace=entry.namespace, collections=("observation",), session=entry.session)
+        everything = Filter(namespace=entry.namespace, collections=("observation",), with_superseded=True)
+        observations = replace(everything, session=entry.session)
         page = partial(self.storage.entries.list_entries, observations, limit=PAGE, with_content=False)
         entries, before = await page()
         while before is not None:
@@ -155,7 +156,7 @@ class ForgetService:
 
     async def _captured(self, entry: Entry) -> list[str]:
         storage = self.storage
-        observations = Filter(namespace=entry.namespace, collections=("observation",))
+        observations = Filter(namespace=entry.namespace, collections=("observation",), with_superseded=True)
         hits = (await storage.search.by_words(entry.content, observations, MAX_INSPECTED)).hits
         chunks = await storage.search.resolve([hit.chunk for hit in hits], observations)
         ids = dict.fromkeys(chunk.entry.id for chunk in chunks.values() if chunk.entry.origin == "capture")

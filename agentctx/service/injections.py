@@ -18,9 +18,8 @@ from agentctx.service.rag.explain import (
     explain_fate,
     explain_not_found,
     filtered_out,
+    left_out,
     not_asked,
-    quarantined,
-    withdrawn,
 )
 from agentctx.service.rag.question import Question, allowed
 from agentctx.service.rag.ranking import ranking_text, words_of
@@ -68,10 +67,8 @@ class Injections:
         if entry is None:
             return explained(request.entry, await self._gone(request.entry))
         known = (await self.storage.trust.provenance([entry.id])).get(entry.id, NO_PROVENANCE)
-        if known.quarantined:
-            return explained(entry.id, quarantined(entry.id, known.quarantined))
-        if known.file_state and known.file_state.state == "withdrawn":
-            return explained(entry.id, withdrawn(known.file_state.reason))
+        if verdict := left_out(entry.id, known, question.filter):
+            return explained(entry.id, verdict)
         if verdict := filtered_out(entry, allowed(question).filter, question.also):
             return explained(entry.id, verdict)
         if verdict := not_asked(question, is_on=self.settings.value.embedding.rag.enabled):
@@ -93,7 +90,8 @@ class Injections:
             raise no_receipt(injection_id)
         ids = {figures.entry for figures in receipt.candidates}
         entries = {entry_id: await self.storage.entries.get(entry_id) for entry_id in ids}
-        return injection_view(receipt, {entry.id: entry for entry in entries.values() if entry})
+        known = await self.storage.trust.provenance(list(ids))
+        return injection_view(receipt, {entry.id: entry for entry in entries.values() if entry}, known)
 
     async def _gone(self, entry_id: str) -> Explanation:
         if await self.storage.injections.expired(entry_id):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentctx import wire
@@ -24,6 +24,7 @@ from agentctx.service.views import passage
 from agentctx.storage.base import Storage
 from agentctx.storage.injections import Receipt
 from agentctx.storage.search import Filter
+from agentctx.storage.trust import NO_PROVENANCE, Provenance
 from agentctx.text.redaction.redactor import Redactor
 from agentctx.times import parse_time
 from agentctx.wire.protocol import DEFAULT_NAMESPACE, MAX_NAMESPACES
@@ -50,7 +51,7 @@ class Questions:
         """Find the most relevant passages."""
         answer = await self.rag.retrieve(self._question(request))
         return wire.SearchReply(
-            results=[passage(hit) for hit in answer.hits], degraded=answer.degraded, rerank=answer.rerank
+            results=await self._passages(request, answer), degraded=answer.degraded, rerank=answer.rerank
         )
 
     @Operation(
@@ -85,11 +86,17 @@ class Questions:
         return wire.ContextReply(
             block=context.block,
             tokens=context.tokens,
-            results=[passage(hit) for hit in context.hits],
+            results=await self._passages(request, context),
             degraded=context.degraded,
             rerank=context.rerank,
             injection_id=injection_id,
         )
+
+    async def _passages(self, request: wire.SearchRequest, answer: Answer) -> list[wire.Passage]:
+        known: Mapping[str, Provenance] = {}
+        if request.include_superseded:
+            known = await self.storage.trust.provenance([hit.entry.id for hit in answer.hits])
+        return [passage(hit, known.get(hit.entry.id, NO_PROVENANCE)) for hit in answer.hits]
 
     async def question_of(self, request: wire.ContextRequest, peer: Peer) -> Question:
         """Build the question of a context request, with what its conversation has. Raises `InvalidInput`."""
@@ -200,6 +207,7 @@ class Questions:
             tags=tuple(map(normalised, request.tags or ())),
             since=None if request.since is None else parse_time(request.since, now=now),
             until=None if request.until is None else parse_time(request.until, now=now),
+            with_superseded=bool(request.include_superseded),
         )
 
 

@@ -146,7 +146,7 @@ async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetri
     there: set[int] = set()
     for namespace in {each.namespace for each in (*lost_words, *lost_vectors)}:
         lost = [each.chunk for each in (*lost_words, *lost_vectors) if each.namespace == namespace]
-        there |= set(await storage.search.resolve(lost, Filter(namespace=namespace)))
+        there |= set(await storage.search.resolve(lost, Filter(namespace=namespace, with_superseded=True)))
     return SelfRetrieval(
         words=sum(bool(each.word) for each in canaries),
         vectors=sum(bool(each.vectors) for each in canaries),
@@ -156,12 +156,14 @@ async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetri
 
 
 async def _found_by_word(storage: Storage, canary: Canary) -> bool:
-    found = await storage.search.by_words(canary.word, Filter(namespace=canary.namespace), MAX_HITS)
+    found = await storage.search.by_words(
+        canary.word, Filter(namespace=canary.namespace, with_superseded=True), MAX_HITS
+    )
     return canary.chunk in {hit.chunk for hit in found.hits}
 
 
 async def _found_by_vectors(storage: Storage, canary: Canary) -> bool:
-    in_namespace = Filter(namespace=canary.namespace)
+    in_namespace = Filter(namespace=canary.namespace, with_superseded=True)
     for space, vector in canary.vectors.items():
         if not is_found(canary.chunk, await storage.search.by_vector(space, vector, in_namespace, NEAREST)):
             return False

@@ -30,7 +30,7 @@ def embedding_state(*, embedded: bool, pending: bool) -> wire.EmbeddingState:
     return "pending" if pending else "done"
 
 
-def save_result(saved: SaveOutcome) -> wire.SaveResult:
+def save_result(saved: SaveOutcome, superseded_by: Sequence[str] = ()) -> wire.SaveResult:
     return wire.SaveResult(
         id=saved.id,
         version=saved.version,
@@ -39,6 +39,7 @@ def save_result(saved: SaveOutcome) -> wire.SaveResult:
         embedding=embedding_state(embedded=saved.embedded, pending=saved.pending),
         flags=list(saved.flags),
         quarantined=saved.quarantined,
+        superseded_by=list(superseded_by),
     )
 
 
@@ -69,6 +70,8 @@ def entry_view(
         quarantined=known.quarantined,
         revocation=known.revocation,
         file_state=_file_state(known, withdrawn_ms) if "file" in entry.attributes else None,
+        superseded=known.superseded.closed if known.superseded else None,
+        superseded_by=list(known.superseded_by),
     )
 
 
@@ -85,7 +88,7 @@ def _file_state(known: Provenance, withdrawn_ms: int | None) -> wire.FileState |
     )
 
 
-def passage(hit: ResolvedChunk) -> wire.Passage:
+def passage(hit: ResolvedChunk, known: Provenance = NO_PROVENANCE) -> wire.Passage:
     entry = hit.entry
     return wire.Passage(
         namespace=entry.namespace,
@@ -111,6 +114,7 @@ def passage(hit: ResolvedChunk) -> wire.Passage:
         headings=_headings(hit),
         flags=list(hit.flags),
         stale=hit.stale if hit.location else None,
+        superseded_by=list(known.superseded_by),
     )
 
 
@@ -122,17 +126,25 @@ def injection_summary(receipt: Receipt) -> wire.InjectionSummary:
     return wire.InjectionSummary(**_summary(receipt))
 
 
-def injection_view(receipt: Receipt, entries: Mapping[str, Entry]) -> wire.InjectionView:
+def injection_view(
+    receipt: Receipt, entries: Mapping[str, Entry], known: Mapping[str, Provenance]
+) -> wire.InjectionView:
     """Return the view of a receipt; `entries` has those of its entries that still exist, by id."""
-    candidates = [injection_candidate(each, entries.get(each.entry)) for each in receipt.candidates]
+    candidates = [
+        injection_candidate(each, entries.get(each.entry), known.get(each.entry, NO_PROVENANCE))
+        for each in receipt.candidates
+    ]
     return wire.InjectionView(**_summary(receipt), candidates=candidates)
 
 
-def injection_candidate(figures: CandidateFigures, entry: Entry | None = None) -> wire.InjectionCandidate:
+def injection_candidate(
+    figures: CandidateFigures, entry: Entry | None = None, known: Provenance = NO_PROVENANCE
+) -> wire.InjectionCandidate:
     return wire.InjectionCandidate(
         **figures._asdict(),
         collection=entry.collection if entry else None,
         source_id=(entry.key or entry.id) if entry else None,
+        superseded_by=list(known.superseded_by),
     )
 
 

@@ -117,14 +117,15 @@ class AuditStorage(Protocol):
 def change_of_entry(
     audited: AuditedChange, draft: Draft, entry_id: str, version: int, change: Change, *, at: int
 ) -> Event:
-    """Return the event of a change of an entry."""
+    """Return the event of a change of an entry, with the ids of what it supersedes and resolves."""
+    links = {name: ids for name in ("supersedes", "resolves") if (ids := draft.attributes.get(name))}
     return Event(
         at=at,
         kind=audited.kind,
         principal=audited.principal,
         namespace=draft.namespace,
         subject=entry_id,
-        detail={"collection": draft.collection, "version": version, "change": str(change)},
+        detail={"collection": draft.collection, "version": version, "change": str(change), **links},
     )
 
 

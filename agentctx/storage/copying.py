@@ -124,6 +124,7 @@ TABLES: Final = (
     CopiedTable("file_states", ("entry", "state", "reason", "since")),
     CopiedTable("revoked", ("entry", "revocation"), keys=2),
     CopiedTable("derivations", ("entry", "source"), keys=2),
+    CopiedTable("supersessions", ("older", "newer", "closed"), keys=2),
     CopiedTable("flags", ("entry", "flag"), keys=2),
     CopiedTable("forgotten", ("entry", "at"), rows=_FORGOTTEN),
     CopiedTable(

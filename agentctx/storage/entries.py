@@ -195,10 +195,11 @@ class EntryStorage(ABC):
         )
 
     def _announce(self, saved: SaveOutcome) -> None:
-        """Drop in-memory copies of erased entries, and of a version whose successor is in quarantine."""
+        """Drop in-memory copies of erased entries, and of what answers no longer have."""
         self._note_erased(saved.erased)
-        if saved.quarantined and saved.change is not Change.CREATED:
-            self._follower.notes.note_quarantined([saved.id])
+        hidden = [saved.id] if saved.quarantined and saved.change is not Change.CREATED else []
+        if hidden or saved.closed:
+            self._follower.notes.note_quarantined([*hidden, *saved.closed])
 
     def _note_erased(self, erased: Sequence[str]) -> None:
         if erased:

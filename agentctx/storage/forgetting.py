@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentctx.storage import versions
+from agentctx.storage import supersession, versions
 from agentctx.storage.audit import EXPIRE, FORGET, Event
 from agentctx.storage.records import EntryKey
 from agentctx.storage.steps import Statement, Steps
@@ -84,12 +84,12 @@ def delete(
     if row is None:
         raise versions.unknown_entry(entry_id)
     versions.check_version(row.version, if_version)
-    return (yield from Erase(row, _erasure(FORGET, row, principal) if is_audited else None, now))
+    return (yield from _erase(row, _erasure(FORGET, row, principal) if is_audited else None, now))
 
 
 def expire(row: LiveRow, now: int) -> Steps[int]:
     """Remove all versions of an expired entry; the caller has locked it."""
-    return (yield from Erase(row, _erasure(EXPIRE, row, None), now))
+    return (yield from _erase(row, _erasure(EXPIRE, row, None), now))
 
 
 def sweep(*, now: int, forget_before: int, limit: int) -> Steps[list[str]]:
@@ -99,6 +99,11 @@ def sweep(*, now: int, forget_before: int, limit: int) -> Steps[list[str]]:
     for row in rows:
         yield from expire(row, now)
     return [row.id for row in rows]
+
+
+def _erase(row: LiveRow, event: Event | None, now: int) -> Steps[int]:
+    yield from supersession.unlink(row.id)
+    return (yield from Erase(row, event, now))
 
 
 def _erasure(kind: str, row: LiveRow, principal: int | None) -> Event:

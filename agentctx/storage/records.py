@@ -178,6 +178,8 @@ class SaveOutcome:
     """Ids of expired entries with the same key or imported id that were removed for this save."""
     quarantined: bool = False
     """Whether the entry is in quarantine."""
+    closed: tuple[str, ...] = ()
+    """Ids of what it supersedes or resolves since this save."""
     redacted: tuple[str, ...] = ()
     """The kinds of secrets that the store redacted before the save."""
     flags: tuple[str, ...] = ()

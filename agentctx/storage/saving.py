@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentctx.errors import Forgotten, KeyTaken
-from agentctx.storage import versions
+from agentctx.storage import supersession, versions
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.forgetting import LiveRow, LockEntry, expire
 from agentctx.storage.ids import new_id
@@ -193,10 +193,11 @@ def save(command: SaveCommand, draft: Draft) -> Steps[SaveOutcome]:
     if live is None:
         entry_id = new_id(now, draft.namespace)
         draft = yield from apply_provenance(draft, entry_id, now=now, is_clean=True)
-        saved = yield from InsertVersion(command, draft, entry_id, Times(now, now, now))
+        draft = yield from supersession.resolve(draft, entry_id, None, now=now)
+        saved = yield from _create(command, draft, entry_id, Times(now, now, now))
     else:
         revised = command.revision(live.entry, draft) if command.revision else draft
-        saved = yield from follow(command, live, revised)
+        saved = yield from follow(command, live, supersession.kept(live.entry, revised))
     return replace(saved, erased=erased) if erased else saved
 
 
@@ -215,11 +216,14 @@ def follow(
 ) -> Steps[SaveOutcome]:
     """Save a draft over a live version: as the next one, in place, or not at all if equal.
 
-    `updated` must be later than that of the live version; it defaults to `Entry.next_update(now)`.
+    `updated`, the time of an imported draft, must be later than that of the live version; other drafts get
+    `Entry.next_update(now)`.
     """
     entry, now = live.entry, command.now
     draft = yield from apply_provenance(draft, entry.id, now=now, is_clean=not live.is_marked)
     draft = replace(draft, trust=least_trust(entry.trust, draft.trust))
+    if updated is None:
+        draft = yield from supersession.resolve(draft, entry.id, entry, now=now)
     change = versions.change_by_save(entry, draft, draft.trust)
     is_pending = entry.pending and (change is Change.NONE or bool(draft.spans))
     if change.is_version:
@@ -227,15 +231,24 @@ def follow(
         yield from _refuse_taken_key(draft, entry.key)
         new = InsertVersion(command, draft, entry.id, times, entry.version + 1, change, live.seq)
         saved = yield from new
+        saved = replace(saved, closed=(yield from supersession.link(entry.id, entry, draft)))
         return replace(saved, pending=saved.pending or is_pending) if new.is_carried else saved
     jobs: tuple[Job, ...] = ()
+    closed: tuple[str, ...] = ()
     if change is Change.IN_PLACE:
         jobs = yield from ChangeInPlace(command, draft, live)
+        closed = yield from supersession.link(entry.id, entry, draft)
     state = WITH_JOBS if jobs else (yield from FindState(entry.id))._replace(pending=is_pending)
     saved = state.outcome(entry.id, entry.version, change, jobs)
     if command.idempotency:
         yield from Remember(command.idempotency, saved, now)
-    return saved
+    return replace(saved, closed=closed) if closed else saved
+
+
+def _create(command: SaveCommand, draft: Draft, entry_id: str, times: Times) -> Steps[SaveOutcome]:
+    saved = yield from InsertVersion(command, draft, entry_id, times)
+    closed = yield from supersession.link(entry_id, None, draft)
+    return replace(saved, closed=closed) if closed else saved
 
 
 def import_entry(command: SaveCommand, draft: Draft, wanted: ImportOptions) -> Steps[SaveOutcome]:
@@ -248,6 +261,7 @@ def import_entry(command: SaveCommand, draft: Draft, wanted: ImportOptions) -> S
         yield from LockEntry(entry_id, EntryKey.of(draft))
     live, expired = yield from _present(draft, entry_id, now)
     entry = live.entry if live else None
+    draft = yield from supersession.without_circles(draft, entry.id if entry else entry_id)
     is_live = entry is not None and entry.id == entry_id
     # An id that is live again was brought back on purpose.
     if not (wanted.include_forgotten or is_live) and (yield from WasForgotten(entry_id)):
@@ -265,7 +279,7 @@ def import_entry(command: SaveCommand, draft: Draft, wanted: ImportOptions) -> S
         yield from expire(each, now)
     draft = yield from apply_provenance(draft, entry_id, now=now, is_clean=False)
     times = Times(wanted.created, wanted.updated, now)
-    saved = yield from InsertVersion(command, draft, entry_id, times)
+    saved = yield from _create(command, draft, entry_id, times)
     return replace(saved, erased=tuple(expired))
 
 

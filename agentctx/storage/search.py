@@ -56,6 +56,8 @@ class Filter:
     """For listings; answers to questions never include quarantined entries."""
     with_withdrawn: bool = False
     """For listings: also entries whose file is gone or says something else."""
+    with_superseded: bool = False
+    """Also entries that others supersede or resolve."""
     only_marked: bool = False
     """Only entries whose file could not be seen, is gone or says something else."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentctx.storage.records import Job
+from agentctx.storage.supersession import SupersededState
 from agentctx.wire import FileSight, Origin, Quarantine, Trust
 
 
@@ -28,6 +29,12 @@ class Provenance:
     quarantined: Quarantine | None = None
     revocation: int | None = None
     file_state: RecordedState | None = None
+    superseded: SupersededState | None = None
+    """What is in its place in answers."""
+
+    @property
+    def superseded_by(self) -> tuple[str, ...]:
+        return self.superseded.by if self.superseded else ()
 
 
 NO_PROVENANCE: Final = Provenance()

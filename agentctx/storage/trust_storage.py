@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from agentctx.storage import quarantine, revocation
-from agentctx.storage.steps import Follower, Statement
-from agentctx.storage.trust import Provenance, RevocationResult, SettledRows, Source, UndoneRevocation
+from agentctx.storage import quarantine, revocation, supersession
+from agentctx.storage.steps import Follower, Statement, Steps
+from agentctx.storage.trust import (
+    NO_PROVENANCE,
+    Provenance,
+    RevocationResult,
+    SettledRows,
+    Source,
+    UndoneRevocation,
+)
 from agentctx.wire import FileMark
 
 
@@ -19,6 +26,13 @@ class FindProvenance(Statement[Mapping[str, Provenance]]):
     entries: Sequence[str]
 
 
+def _provenance(entries: Sequence[str], *, now: int) -> Steps[Mapping[str, Provenance]]:
+    known = dict((yield from FindProvenance(entries)))
+    for older, superseded in (yield from supersession.chains(entries, now=now)).items():
+        known[older] = replace(known.get(older, NO_PROVENANCE), superseded=superseded)
+    return known
+
+
 class TrustStorage:
     """Provenance and quarantine on either engine."""
 
@@ -27,7 +41,7 @@ class TrustStorage:
 
     async def provenance(self, entries: Sequence[str]) -> Mapping[str, Provenance]:
         """Return the provenance of each entry for which anything is known."""
-        return await self.db.look(lambda: iter(FindProvenance(entries)))
+        return await self.db.look(partial(_provenance, entries, now=self.db.clock()))
 
     async def revoke(self, source: Source, *, principal: int, dry_run: bool) -> RevocationResult:
         """Quarantine every live entry of a source, and everything derived from them, in one transaction.

@@ -10,6 +10,7 @@ from agentctx.wire.failures import ErrorReply
 from agentctx.wire.files import FileState
 from agentctx.wire.protocol import (
     DEFAULT_NAMESPACE,
+    Closure,
     EditableField,
     EmbeddingState,
     Origin,
@@ -81,6 +82,10 @@ class SaveRequest:
     searched, and never shown as its text."""
     source: str | None = None
     """Where the entry comes from: a path or an address."""
+    supersedes: list[str] | None = None
+    """Ids or keys of entries of the namespace in whose place this one is: answers leave them out."""
+    resolves: list[str] | None = None
+    """The same for entries, like open questions, that this one settles."""
     file: FileRecord | None = None
     """Set for the text of an ingested file."""
     token_count: int | None = None
@@ -126,6 +131,8 @@ class SaveResult:
     """The kinds of instructions to an LLM that the text resembles."""
     quarantined: bool = False
     """Whether the entry is in quarantine, and in no answer until it is released."""
+    superseded_by: list[str] = field(default_factory=list)
+    """Ids of the entries because of which no answer has this one, which was saved again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,6 +155,9 @@ class EditRequest:
     cues: list[str] | None = None
     """Replaces the present cues."""
     source: str | None = None
+    supersedes: list[str] | None = None
+    """Replaces what it supersedes: who is named no more is in the answers again."""
+    resolves: list[str] | None = None
     trigger: str | None = None
     error_pattern: str | None = None
     diagnosis: str | None = None
@@ -158,8 +168,8 @@ class EditRequest:
     """The version that was read; if another one is live, the reply is a 409."""
     wait: Literal["embedded"] | None = None
     clear: list[EditableField] | None = None
-    """Fields to clear: `category` gets its default, `tags` and `cues` become empty, without `ttl` the entry
-    does not expire."""
+    """Fields to clear: `category` gets its default, lists become empty, without `ttl` the entry does not
+    expire."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
@@ -204,6 +214,10 @@ class EntryView:
     """The revocation that keeps the entry in quarantine."""
     file_state: FileState | None = None
     """Set if the entry's file could not be seen, is gone or says something else."""
+    superseded: Closure | None = None
+    """Whether another entry supersedes or resolves this one, so that answers leave it out."""
+    superseded_by: list[str] = field(default_factory=list)
+    """The ids of that entry and of those that supersede it in turn, nearest first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

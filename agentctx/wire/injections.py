@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentctx.wire.protocol import Fate, InjectionPosition, Verdict, request_body
 from agentctx.wire.questions import ContextRequest
@@ -37,6 +37,8 @@ class InjectionCandidate:
     """Null if the entry no longer exists; so is `source_id`."""
     source_id: str | None = None
     """The entry's key, or its id if it has none."""
+    superseded_by: list[str] = field(default_factory=list)
+    """Ids of the entries that supersede or resolve it at present, nearest first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,10 +110,10 @@ class ExplainReply:
     entry: str
     verdict: Verdict
     """The fate of its best passage, or why none was found: `not_found`: the entry does not exist; `expired`;
-    `quarantined`; `withdrawn`: its file no longer says it; `namespace`: it is in another one; `filter`: a
-    filter of the question excludes it; `trust`: too low for a system prompt; `off`: nothing is injected;
-    `no_question`: nothing is looked up for such a text; `no_vector`: not embedded yet, and no word matches;
-    `no_match`."""
+    `quarantined`; `withdrawn`: its file no longer says it; `superseded`: others are in its place;
+    `namespace`: it is in another one; `filter`: a filter of the question excludes it; `trust`: too low for
+    a system prompt; `off`: nothing is injected; `no_question`: nothing is looked up for such a text;
+    `no_vector`: not embedded yet, and no word matches; `no_match`."""
     message: str
     """The verdict as a sentence, with the decisive figures."""
     word_rank: int | None = None

@@ -40,7 +40,9 @@ Fate = Literal[
     "refused",
 ]
 """Whether a passage that was found for an injection is injected, or why not."""
-Absence = Literal["not_found", "expired", "quarantined", "withdrawn"]
+Closure = Literal["superseded", "resolved"]
+"""What a newer entry did to an older one, which answers then leave out."""
+Absence = Literal["not_found", "expired", "quarantined", "withdrawn", "superseded"]
 """Why no question can find an entry."""
 Verdict = Literal[
     Fate, Absence, "namespace", "filter", "trust", "off", "no_question", "no_vector", "no_match"
@@ -52,7 +54,18 @@ FileSight = Literal["stale", "withdrawn"]
 """`stale`: the entry's file could not be seen; `withdrawn`: it is gone or says something else."""
 EmbeddingState = Literal["pending", "done", "off"]
 EditableField = Literal[
-    "content", "category", "tags", "cues", "source", "trigger", "error_pattern", "diagnosis", "fix", "ttl"
+    "content",
+    "category",
+    "tags",
+    "cues",
+    "source",
+    "supersedes",
+    "resolves",
+    "trigger",
+    "error_pattern",
+    "diagnosis",
+    "fix",
+    "ttl",
 ]
 """The fields that an edit may set or clear."""
 CalibrationState = Literal["ready", "pending", "off", "unusable"]

@@ -43,6 +43,8 @@ class SearchRequest:
     """`relevance`: keyword and vector search fused; `distance`: nearest first."""
     max_distance: float | None = None
     """Drop passages beyond this cosine distance; 0 keeps all."""
+    include_superseded: bool | None = None
+    """Also find entries that others supersede or resolve."""
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -116,6 +118,8 @@ class Passage:
     """The kinds of instructions to an LLM that the entry's text resembles."""
     stale: str | None = None
     """Why the entry's file could not be seen when it was last looked at; null if it was, or has none."""
+    superseded_by: list[str] = field(default_factory=list)
+    """Ids of the entries that supersede or resolve it, nearest first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

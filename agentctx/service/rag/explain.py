@@ -13,7 +13,9 @@ from agentctx.service.rag.question import Question
 from agentctx.service.rag.relevance import Gate
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter, NearestChunk, WordHit
-from agentctx.wire import Fate, Quarantine, Verdict
+from agentctx.storage.supersession import SupersededState
+from agentctx.storage.trust import Provenance
+from agentctx.wire import Fate, Verdict
 
 
 class Explanation(NamedTuple):
@@ -68,15 +70,26 @@ def filtered_out(entry: Entry, search_filter: Filter, also: Sequence[str] = ()) 
     return None
 
 
-def quarantined(entry_id: str, reason: Quarantine) -> Explanation:
-    """Explain why a quarantined entry is in no answer."""
-    why = "its source was revoked" if reason == "revoked" else "its text resembles instructions"
-    return Explanation("quarantined", f"it is in quarantine: {why} (`agentctx release {entry_id}`)")
+def left_out(entry_id: str, known: Provenance, search_filter: Filter) -> Explanation | None:
+    """Return why no answer has an entry: quarantine, its file or what is in its place; None if one may."""
+    if known.quarantined:
+        why = (
+            "its source was revoked" if known.quarantined == "revoked" else "its text resembles instructions"
+        )
+        return Explanation("quarantined", f"it is in quarantine: {why} (`agentctx release {entry_id}`)")
+    if (file := known.file_state) and file.state == "withdrawn":
+        message = f"its file no longer says it: {file.reason} (`agentctx ingest --status`)"
+        return Explanation("withdrawn", message)
+    if known.superseded and not search_filter.with_superseded:
+        return Explanation("superseded", _superseded(known.superseded))
+    return None
 
 
-def withdrawn(reason: str) -> Explanation:
-    """Explain why an entry whose file is gone or says something else is in no answer."""
-    return Explanation("withdrawn", f"its file no longer says it: {reason} (`agentctx ingest --status`)")
+def _superseded(why: SupersededState) -> str:
+    nearest, *later = why.by
+    chain = f", and {', '.join(later)} {'supersede' if later[1:] else 'supersedes'} that" if later else ""
+    verb = "supersedes" if why.closed == "superseded" else "resolves"
+    return f"entry {nearest} {verb} it{chain} (`agentctx search --superseded`)"
 
 
 def _narrowed(entry: Entry, search_filter: Filter) -> str | None:

@@ -17,6 +17,7 @@ from agentctx.service.stores.fields import (
     ObservationFields,
     ReflectionFields,
 )
+from agentctx.storage import supersession
 from agentctx.storage.records import Entry
 
 FieldValues: TypeAlias = Mapping[str, Any]
@@ -98,8 +99,11 @@ def joined(parts: Iterable[str | None]) -> str:
     return " ".join(filter(None, parts))
 
 
+_SHARED = ("tags", "cues", "source", *supersession.FIELDS)
+"""Fields that every collection keeps."""
+
 BUILT_IN: Mapping[str, CollectionRules] = {
-    "knowledge": CollectionRules(model=KnowledgeFields, kept=("category", "tags", "cues", "source", "file")),
+    "knowledge": CollectionRules(model=KnowledgeFields, kept=("category", *_SHARED, "file")),
     "observation": CollectionRules(
         model=ObservationFields,
         kept=tuple(name for name in ObservationFields.model_fields if name != "content"),
@@ -108,7 +112,7 @@ BUILT_IN: Mapping[str, CollectionRules] = {
     ),
     "reflection": CollectionRules(
         model=ReflectionFields,
-        kept=("tags", "cues", "source", "token_count", "generation"),
+        kept=(*_SHARED, "token_count", "generation"),
         needs_session=True,
         is_dated=True,
     ),
@@ -120,7 +124,7 @@ BUILT_IN: Mapping[str, CollectionRules] = {
         key=learning_key,
     ),
 }
-CUSTOM = CollectionRules(model=CustomFields, kept=("tags", "cues", "source", "file"))
+CUSTOM = CollectionRules(model=CustomFields, kept=(*_SHARED, "file"))
 
 ENTRY_FIELDS = CUSTOM.fields.union(*(rules.fields for rules in BUILT_IN.values()))
 """The fields of an entry in any collection; a request's others say where, by whom and how it is saved."""

@@ -24,6 +24,8 @@ LearningCategory = Literal[
 
 MAX_TAG_CHARS = 64
 MAX_SOURCE_CHARS = 2_048
+MAX_LINKS = 64
+"""How many entries one entry may supersede, and resolve."""
 MAX_COUNT = 2**53
 """Greater numbers are not exact in JSON."""
 MAX_LEARNING_CHARS = 16_384
@@ -99,6 +101,13 @@ def _cues(cues: list[str] | None) -> list[str] | None:
     return distinct or None
 
 
+def _links(names: list[str] | None) -> list[str] | None:
+    distinct = list(dict.fromkeys(names or ()))
+    if len(distinct) > MAX_LINKS:
+        raise ValueError(f"names {len(distinct)} entries; the limit is {MAX_LINKS}")
+    return distinct or None
+
+
 def _ascending(positions: list[list[int]]) -> list[list[int]]:
     if any(before[0] >= after[0] for before, after in pairwise(positions)):
         raise ValueError("is not ascending")
@@ -117,6 +126,7 @@ Cues = Annotated[list[Cue] | None, AfterValidator(_cues)]
 Source = Annotated[str, Field(max_length=MAX_SOURCE_CHARS), AfterValidator(_printable)]
 LearningText = Annotated[str, Field(max_length=MAX_LEARNING_CHARS), AfterValidator(_clean)]
 FilePosition = Annotated[list[Annotated[int, Field(ge=0, le=MAX_COUNT)]], Field(min_length=2, max_length=2)]
+Links = Annotated[list[Key] | None, AfterValidator(_links)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
@@ -149,6 +159,8 @@ class KnowledgeFields(Fields):
     tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
+    supersedes: Links = None
+    resolves: Links = None
     file: FileFields | None = None
 
 
@@ -159,6 +171,8 @@ class ObservationFields(Fields):
     tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
+    supersedes: Links = None
+    resolves: Links = None
     token_count: Count | None = None
     source_start_index: Count | None = None
     source_end_index: Count | None = None
@@ -174,6 +188,8 @@ class ReflectionFields(Fields):
     tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
+    supersedes: Links = None
+    resolves: Links = None
     token_count: Count | None = None
     generation: Annotated[int, Field(ge=1, le=1_000)] = 1
 
@@ -189,6 +205,8 @@ class LearningFields(Fields):
     tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
+    supersedes: Links = None
+    resolves: Links = None
 
 
 class CustomFields(Fields):
@@ -199,6 +217,8 @@ class CustomFields(Fields):
     tags: Tags = Field(default_factory=list)
     cues: Cues = None
     source: Source | None = None
+    supersedes: Links = None
+    resolves: Links = None
     file: FileFields | None = None
 
 

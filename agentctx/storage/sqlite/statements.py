@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agentctx.storage import forgetting, saving
+from agentctx.storage import forgetting, saving, supersession
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
 from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
-from agentctx.storage.sqlite.entries import writes
+from agentctx.storage.sqlite.entries import lookup, writes
 from agentctx.storage.sqlite.entries.copying import COPY_STATEMENTS
 from agentctx.storage.sqlite.queue.jobs import JOB_STATEMENTS
 from agentctx.storage.sqlite.trust import provenance
@@ -33,6 +33,7 @@ EXECUTE: Final[sql.Functions] = {
     saving.FindState: writes.find_state,
     saving.WasForgotten: lambda conn, wanted: chain.was_forgotten(conn, wanted.entry_id),
     forgetting.LockEntry: lambda *_: None,
+    supersession.FindNamed: lookup.find_named,
     saving.NoteProvenance: provenance.note,
     saving.InsertVersion: writes.insert_version,
     saving.ChangeInPlace: writes.change_in_place,

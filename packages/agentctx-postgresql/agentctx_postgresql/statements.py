@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from agentctx.storage import forgetting, saving
+from agentctx.storage import forgetting, saving, supersession
 from agentctx.storage.steps import Statement, Steps
 from agentctx_postgresql import locks, sql
 from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.connections import CHECK_TIMEOUT_S, READ_TIMEOUT_S, PostgresqlConnections
 from agentctx_postgresql.driver import BEGIN, Connection
-from agentctx_postgresql.entries import writes
+from agentctx_postgresql.entries import lookup, writes
 from agentctx_postgresql.entries.copying import COPY_STATEMENTS
 from agentctx_postgresql.queue.jobs import JOB_STATEMENTS
 from agentctx_postgresql.trust.statements import TRUST_STATEMENTS
@@ -29,6 +29,7 @@ EXECUTE: Final[sql.Functions] = {
     saving.FindState: writes.find_state,
     saving.WasForgotten: lambda conn, wanted: audit_events.was_forgotten(conn, wanted.entry_id),
     forgetting.LockEntry: writes.lock,
+    supersession.FindNamed: lookup.find_named,
     saving.InsertVersion: writes.insert_version,
     saving.ChangeInPlace: writes.change_in_place,
     saving.Remember: writes.remember,

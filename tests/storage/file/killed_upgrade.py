@@ -37,8 +37,9 @@ LATER = (
         CREATE INDEX titles_title ON titles (title);""",
     ),
 )
-MIGRATIONS = [*migrate.load_migrations(), *LATER]
-"""The program's migrations, and made-up later ones."""
+CORE = migrate.load_migrations()[:1]
+MIGRATIONS = [*CORE, *LATER]
+"""The program's first migration, and made-up later ones."""
 
 
 def kill_everywhere(folder: Path, every: int) -> tuple[int, list[str]]:

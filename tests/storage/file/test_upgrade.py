@@ -21,7 +21,6 @@ from agentctx.storage.file.migrate import (
     backup_before_migration,
     backups_before_migration,
     check_schema,
-    load_migrations,
     migrate_database,
     schema_version,
     split_statements,
@@ -29,7 +28,7 @@ from agentctx.storage.file.migrate import (
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.amount import IS_WHOLE
 from tests.fixtures.releases import VECTORS, contents, unpack
-from tests.storage.file.killed_upgrade import LATER, MIGRATIONS
+from tests.storage.file.killed_upgrade import CORE, LATER, MIGRATIONS
 from tests.storage.file.row_digest import row_digest
 
 EVERY = 1 if os.environ.get("AGENTCTX_UPGRADE_KILLS") == "all" else 3 if IS_WHOLE else 9
@@ -59,8 +58,8 @@ class TestRecognition:
 
     def test_only_its_record_is_replaced(self, path: Path) -> None:
         before = contents(path)
-        done = migrate_database(path)
-        (core,) = load_migrations()
+        done = migrate_database(path, CORE)
+        (core,) = CORE
         assert (done.applied, done.version, done.backup) == ((), 1, None)
         assert records(path) == [(1, "core", core.checksum)]
         assert contents(path) == before
@@ -70,7 +69,7 @@ class TestRecognition:
     def test_a_damaged_record_is_recognised_by_the_definitions(self, path: Path) -> None:
         with closing(open_connection(path)) as connection:
             connection.execute("DELETE FROM schema_migrations WHERE version < 9")
-        assert migrate_database(path).before.is_misrecorded
+        assert migrate_database(path, CORE).before.is_misrecorded
         assert [row[0] for row in records(path)] == [1]
 
     async def test_the_invariant_holds(self, path: Path) -> None:

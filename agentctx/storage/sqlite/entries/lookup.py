@@ -19,6 +19,7 @@ from agentctx.storage.entries import (
 from agentctx.storage.faults import Faults, ReadContext
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.vec0 import for_lookups
+from agentctx.storage.ids import is_id
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.entries.rows import (
@@ -31,6 +32,7 @@ from agentctx.storage.sqlite.entries.rows import (
 )
 from agentctx.storage.sqlite.search.filters import LAST_CHARACTER, entry_condition
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.supersession import NOT_SUPERSEDED, FindNamed
 from agentctx.storage.versions import is_expired
 
 MAX_ROW = 2**63 - 1
@@ -42,15 +44,20 @@ _LOOK_UP = """SELECT 1 FROM entries INDEXED BY {index}
     WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)"""
 _LOOK_UPS = tuple(_LOOK_UP.format(index=index) for index in ("entries_live_id", "sqlite_autoindex_entries_1"))
 
+_WITH_ID = f"{SELECT_ENTRY} WHERE e.live = 1 AND e.namespace = ? AND e.id = ?"
+_WITH_KEY = f"{SELECT_ENTRY} WHERE e.live = 1 AND e.namespace = ? AND e.key = ?"
 _ACTIVE = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
-_COUNTS = """SELECT namespace, SUM(entries) FROM (
+_COUNTS = f"""SELECT namespace, SUM(entries) FROM (
       SELECT namespace, COUNT(*) AS entries FROM entries WHERE live = 1 GROUP BY namespace
       UNION ALL SELECT namespace, -1 FROM (
         SELECT id, namespace FROM entries WHERE live = 1 AND expires IS NOT NULL AND expires <= ?
         UNION SELECT e.id, e.namespace FROM file_states
         CROSS JOIN entries e ON e.id = file_states.entry AND e.live = 1
-        WHERE file_states.state = 'withdrawn'))
-    GROUP BY namespace HAVING SUM(entries) > 0"""
+        WHERE file_states.state = 'withdrawn'
+        UNION SELECT e.id, e.namespace FROM supersessions
+        CROSS JOIN entries e ON e.id = supersessions.older AND e.live = 1
+        WHERE NOT {NOT_SUPERSEDED.format(now="?")}))
+    GROUP BY namespace HAVING SUM(entries) > 0"""  # noqa: S608 - constants
 """The index of pages has all that is counted; what is hidden is little, and found by its own indexes."""
 
 
@@ -124,6 +131,12 @@ def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[i
     return seq, entry
 
 
+def find_named(conn: Connection, wanted: FindNamed) -> list[Entry]:
+    select = _WITH_ID if is_id(wanted.name) else _WITH_KEY
+    rows = conn.execute(select, (wanted.namespace, wanted.name))
+    return [verified(row) for row in rows.fetchall()]
+
+
 def find_by_prefix(
     conn: Connection, at: ReadContext, namespace: str, collection: str, prefix: str
 ) -> Entry | None:
@@ -164,7 +177,7 @@ def page(
 
 def count_by_namespace(conn: Connection, at: ReadContext) -> dict[str, int]:
     """Return how many entries a page without other conditions would show, by namespace."""
-    return dict(conn.execute(_COUNTS, (at.now,)))
+    return dict(conn.execute(_COUNTS, (at.now, at.now)))
 
 
 def ids_of(conn: Connection, namespace: str, *, after: str, limit: int) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from agentctx.storage.quarantine import NOT_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER
 from agentctx.storage.search import Filter
+from agentctx.storage.supersession import NOT_SUPERSEDED
 from agentctx.storage.words import scope_token
 
 LAST_CHARACTER = "\U0010ffff"
@@ -40,6 +41,8 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
         parts.append((NOT_QUARANTINED, ()))
     elif not wanted.with_withdrawn:
         parts.append((NOT_WITHDRAWN, ()))
+    if not wanted.with_superseded:
+        parts.append(not_superseded(now))
     if wanted.only_marked:
         parts.append((IS_MARKED, ()))
     if wanted.collections is not None and len(wanted.collections) == 1:
@@ -51,6 +54,11 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
         parts.append(("e.session IN (?, '')", (wanted.session,)))
     parts += _narrow(wanted)
     return _all_of(parts)
+
+
+def not_superseded(now: int) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition that nothing supersedes or resolves the entry `e`, and its parameters."""
+    return NOT_SUPERSEDED.format(now="?"), (now,)
 
 
 def is_narrow(wanted: Filter) -> bool:

@@ -62,6 +62,9 @@ _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.
 Looked up by id, that chunk is read from its row: a damaged index could return the wrong row."""
 _NEWEST = """SELECT chunks.id, e.id FROM chunks JOIN entries e ON e.seq = chunks.entry
     WHERE chunks.cue = 0 AND {} ORDER BY e.updated DESC, e.seq DESC, chunks.id LIMIT ?"""
+_SUPERSEDED = """SELECT chunks.id FROM json_each(?) hit CROSS JOIN chunks ON chunks.id = hit.value
+    CROSS JOIN entries e ON e.seq = chunks.entry
+    WHERE EXISTS (SELECT 1 FROM supersessions) AND NOT """
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
@@ -143,7 +146,7 @@ def by_vector(
     Hits with a damaged vector are left out.
     """
     narrowing = narrow(conn, wanted, now=now)
-    search = _VectorSearch(conn, SpaceIndex(space), query, wanted, narrowing, faults, caches, verified)
+    search = _VectorSearch(conn, SpaceIndex(space), query, wanted, narrowing, faults, caches, verified, now)
     return _best_per_chunk(lambda count: _resolve_cues(conn, search.nearest(count)), limit)
 
 
@@ -177,6 +180,7 @@ class _VectorSearch:
     faults: Faults
     caches: VectorCaches
     verified: VerifiedVectors
+    now: int
 
     def nearest(self, limit: int) -> list[NearestChunk]:
         """Return the nearest texts and cues; `cue` says that the chunk is a cue."""
@@ -204,26 +208,40 @@ class _VectorSearch:
         while True:
             fresh = [chunk for chunk in scored.candidates(asked) if chunk not in tried]
             tried.update(fresh)
-            found.update(self._measured(fresh).found)
+            found.update(self._shown(self._measured(fresh).found))
             if len(found) >= limit or asked >= scored.count:
                 return MeasuredChunks(found).nearest(limit)
             asked *= 2
 
     def _in_table(self, limit: int) -> list[NearestChunk]:
         """Return the nearest found by vec0, which reads every vector of the namespace."""
-        found = vec0.nearest(
-            self.conn,
-            self.index.table,
-            self.query.tobytes(),
-            limit + len(self.narrowing.left_out),
-            namespace=self.wanted.namespace,
-            collections=self.wanted.collections,
-            session=self.wanted.session,
-            ids=self.narrowing.among,
-        )
-        kept = self.narrowing.kept(found, limit)
-        measured = self._measured([chunk for chunk, _ in kept])
-        return _drop_misplaced(kept, measured.found, self.faults)
+        asked = limit + len(self.narrowing.left_out)
+        while True:
+            found = vec0.nearest(
+                self.conn,
+                self.index.table,
+                self.query.tobytes(),
+                asked,
+                namespace=self.wanted.namespace,
+                collections=self.wanted.collections,
+                session=self.wanted.session,
+                ids=self.narrowing.among,
+            )
+            kept = self.narrowing.kept(found)
+            shown = self._shown(self._measured([chunk for chunk, _ in kept]).found)
+            hits = _drop_misplaced(kept, shown, self.faults)
+            if len(hits) >= limit or len(found) < asked:
+                return hits[:limit]
+            asked *= 2
+
+    def _shown(self, found: Mapping[int, NearestChunk]) -> dict[int, NearestChunk]:
+        """Leave out what is superseded, unless the question wants it, or allowed only listed chunks."""
+        hidden: set[int] = set()
+        if self.narrowing.among is None and not self.wanted.with_superseded:
+            condition, parameters = filters.not_superseded(self.now)
+            rows = self.conn.execute(_SUPERSEDED + condition, (json.dumps(list(found)), *parameters))
+            hidden = {row[0] for row in rows}
+        return {chunk: hit for chunk, hit in found.items() if chunk not in hidden}
 
     def _measured(self, chunks: Sequence[int]) -> MeasuredChunks:
         return _note_damaged(self.verified.measure(self.conn, self.query, chunks), self.faults)
@@ -286,9 +304,9 @@ class NarrowedFilter:
     among: list[int] | None = None
     left_out: frozenset[int] = frozenset()
 
-    def kept(self, nearest: Sequence[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
-        """Return the first `limit` hits that are not left out; the search requests that many more hits."""
-        return [hit for hit in nearest if hit[0] not in self.left_out][:limit]
+    def kept(self, nearest: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Return the hits that are not left out; the search requests that many more."""
+        return [hit for hit in nearest if hit[0] not in self.left_out]
 
 
 def narrow(conn: Connection, wanted: Filter, *, now: int) -> NarrowedFilter:

@@ -82,6 +82,7 @@ _SOUND: Final[Mapping[str, str]] = {
         AND {_integer("version", minimum=1)} AND {_integer("created")} AND change IN ({_CHANGES})""",
     "forgotten": f"{_text('entry')} AND {_integer('at')}",
     "derivations": _text("entry", "source"),
+    "supersessions": f"{_text('older', 'newer')} AND newer <> older AND closed IN ('superseded', 'resolved')",
     "flags": _text("entry", "flag"),
     "vector_checksums": _id("seq"),
     "sqlite_sequence": f"""name IN (SELECT name FROM sqlite_schema WHERE type = 'table')

@@ -16,6 +16,7 @@ from agentctx.storage.audit import AuditStorage
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.ids import new_id
 from agentctx.storage.records import Draft, EntryKey, SaveOutcome
+from agentctx.storage.supersession import links_of
 from agentctx.storage.versions import SaveCommand, Times
 from agentctx_postgresql import driver, locks
 from agentctx_postgresql.connections import PostgresqlPart, looks_up, queries
@@ -125,7 +126,7 @@ def _is_member_error(error: Exception) -> bool:
 
 def is_creation(draft: Draft, if_version: int | None) -> bool:
     """Return whether a save creates a new entry, whatever is stored, and writes only rows of its own."""
-    is_alone = draft.key is None and not draft.derived_from
+    is_alone = draft.key is None and not (draft.derived_from or links_of(draft.attributes))
     return is_alone and not draft.flags and not draft.is_held and not if_version
 
 

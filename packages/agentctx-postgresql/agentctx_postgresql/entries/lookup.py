@@ -17,8 +17,10 @@ from agentctx.storage.entries import (
     ExportSelection,
 )
 from agentctx.storage.faults import Faults, ReadContext
+from agentctx.storage.ids import is_id
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
+from agentctx.storage.supersession import NOT_SUPERSEDED, FindNamed
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, verified
 from agentctx_postgresql.search.filters import LAST_CHARACTER, Parameters, entry_condition
@@ -27,17 +29,21 @@ LAST_ID: Final = "\U0010ffff"
 """Sorts after every id."""
 ROWS_AT_ONCE: Final = 20
 """Number of rows fetched at once, limited because a text may be a megabyte long."""
+_WITH_ID: Final = f"{SELECT_ENTRY} WHERE e.live AND e.namespace = $1 AND e.id = $2"
+_WITH_KEY: Final = f"{SELECT_ENTRY} WHERE e.live AND e.namespace = $1 AND e.key = $2"
 LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
 
 _ACTIVE: Final = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
 _OLDEST_RUNNING: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
-_COUNTS: Final = """SELECT namespace, sum(entries)::bigint FROM (
+_COUNTS: Final = f"""SELECT namespace, sum(entries)::bigint FROM (
       SELECT namespace, count(*) AS entries FROM entries WHERE live GROUP BY namespace
       UNION ALL SELECT namespace, -1 FROM (
         SELECT id, namespace FROM entries WHERE live AND expires IS NOT NULL AND expires <= $1
         UNION SELECT e.id, e.namespace FROM file_states JOIN entries e ON e.id = file_states.entry AND e.live
-        WHERE file_states.state = 'withdrawn') AS hidden) AS counted
-    GROUP BY namespace HAVING sum(entries) > 0"""
+        WHERE file_states.state = 'withdrawn'
+        UNION SELECT e.id, e.namespace FROM supersessions JOIN entries e ON e.id = older AND e.live
+        WHERE NOT {NOT_SUPERSEDED.format(now="$1")}) AS hidden) AS counted
+    GROUP BY namespace HAVING sum(entries) > 0"""  # noqa: S608 - constants
 
 
 async def get(
@@ -78,6 +84,12 @@ async def namespace_of(conn: Connection, at: ReadContext, entry_id: str) -> str 
     """Return the namespace of the live version, damaged or not, or None."""
     found = await conn.fetchval(f"SELECT namespace FROM entries WHERE {LIVE}", entry_id, at.now)  # noqa: S608 - constant
     return None if found is None else str(found)
+
+
+async def find_named(conn: Connection, wanted: FindNamed) -> list[Entry]:
+    select = _WITH_ID if is_id(wanted.name) else _WITH_KEY
+    rows = await conn.fetch(select, wanted.namespace, wanted.name)
+    return [verified(row) for row in rows]
 
 
 async def find_by_prefix(

@@ -7,6 +7,7 @@ from typing import Any
 from agentctx.storage.quarantine import NOT_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER
 from agentctx.storage.search import Filter
+from agentctx.storage.supersession import NOT_SUPERSEDED
 
 LAST_CHARACTER = "\U0010ffff"
 """Sorts after every character of a key."""
@@ -31,16 +32,19 @@ def quoted(namespace: str) -> str:
 
 
 def entry_condition(wanted: Filter, parameters: Parameters, *, now: int) -> str:
-    """Return the condition: live, unexpired, not in quarantine, and matching all of the filter."""
+    """Return the condition: live, unexpired, not in quarantine or superseded, and matching the filter."""
+    at = parameters.add(now)
     parts = [
         "e.live",
         f"e.namespace = {parameters.add(wanted.namespace)}",
-        f"(e.expires IS NULL OR e.expires > {parameters.add(now)})",
+        f"(e.expires IS NULL OR e.expires > {at})",
     ]
     if not wanted.with_quarantined:
         parts.append(NOT_QUARANTINED)
     elif not wanted.with_withdrawn:
         parts.append(NOT_WITHDRAWN)
+    if not wanted.with_superseded:
+        parts.append(NOT_SUPERSEDED.format(now=at))
     if wanted.only_marked:
         parts.append(IS_MARKED)
     if wanted.collections is not None:

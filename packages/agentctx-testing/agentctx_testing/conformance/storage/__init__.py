@@ -16,6 +16,7 @@ from agentctx_testing.conformance.storage.queue import QueueConformance
 from agentctx_testing.conformance.storage.saves import SaveConformance
 from agentctx_testing.conformance.storage.search import SearchConformance
 from agentctx_testing.conformance.storage.spaces import SpaceConformance
+from agentctx_testing.conformance.storage.supersession import SupersessionConformance
 
 
 class StorageConformance(
@@ -29,5 +30,6 @@ class StorageConformance(
     QuarantineConformance,
     FileStatesConformance,
     InjectionsConformance,
+    SupersessionConformance,
 ):
     """Everything that an engine promises, but for the repair of damage."""
