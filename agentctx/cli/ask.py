@@ -136,7 +136,7 @@ def passage_lines(
         labels = [
             *namespace_label(passage.namespace, home),
             *(["stale"] if passage.stale else []),
-            *(["superseded"] if passage.superseded_by else []),
+            *([passage.superseded] if passage.superseded else []),
             *passage.flags,
         ]
         flags = f"[{', '.join(labels)}] " if labels else ""

@@ -266,7 +266,7 @@ def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json
         if result.quarantined:
             print_note(f"in quarantine: no answer contains it until `agentctx release {result.id}`")
         if result.superseded_by:
-            print_note(f"superseded: no answer contains it, but {', '.join(result.superseded_by)}")
+            print_note(f"no answer contains it: it is superseded by {', '.join(result.superseded_by)}")
 
 
 def note_namespace(namespace: str) -> None:

@@ -35,6 +35,7 @@ STATUS: Mapping[str, int] = {
     "forgotten": 409,
     "expired": 409,
     "idempotency_key_reused": 409,
+    "supersession_refused": 409,
     "too_large": 413,
     "internal": 500,
     "config_invalid": 500,

@@ -114,6 +114,7 @@ def passage(hit: ResolvedChunk, known: Provenance = NO_PROVENANCE) -> wire.Passa
         headings=_headings(hit),
         flags=list(hit.flags),
         stale=hit.stale if hit.location else None,
+        superseded=known.superseded.closed if known.superseded else None,
         superseded_by=list(known.superseded_by),
     )
 

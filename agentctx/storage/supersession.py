@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from agentctx.errors import InvalidInput, SupersessionRefused
+from agentctx.errors import InvalidInput, NotFound, SupersessionRefused
 from agentctx.names import normalised
 from agentctx.storage.ids import is_id
 from agentctx.storage.records import TRUST_ORDER, Draft, Entry
 from agentctx.storage.steps import Execute, ExecuteMany, LockEntries, Rows, Statement, Steps
-from agentctx.storage.versions import is_expired, unknown_entry
+from agentctx.storage.versions import is_expired
 from agentctx.wire import Closure, Trust
 
 FIELDS: Final[Mapping[str, Closure]] = {"supersedes": "superseded", "resolves": "resolved"}
@@ -168,7 +168,10 @@ def _find(name: str, draft: Draft, now: int) -> Steps[Entry]:
     found = [each for each in found if not is_expired(each, now)]
     found = [each for each in found if each.collection == draft.collection] or found
     if not found:
-        raise unknown_entry(named)
+        raise NotFound(
+            f"The namespace {draft.namespace!r} has no entry with the id or key {name!r}.",
+            hint="`agentctx list` shows both.",
+        )
     if len(found) > 1:
         ids = ", ".join(f"{each.id} ({each.collection})" for each in found)
         raise InvalidInput(f"{len(found)} entries have the key {name!r}.", hint=f"Use the id of one: {ids}.")

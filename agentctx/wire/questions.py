@@ -7,6 +7,7 @@ from typing import Any
 
 from agentctx.wire.protocol import (
     DEFAULT_NAMESPACE,
+    Closure,
     InjectionPosition,
     Order,
     Origin,
@@ -118,8 +119,10 @@ class Passage:
     """The kinds of instructions to an LLM that the entry's text resembles."""
     stale: str | None = None
     """Why the entry's file could not be seen when it was last looked at; null if it was, or has none."""
+    superseded: Closure | None = None
+    """Whether other entries supersede or resolve it, which only an answer with `include_superseded` has."""
     superseded_by: list[str] = field(default_factory=list)
-    """Ids of the entries that supersede or resolve it, nearest first."""
+    """Ids of these entries, nearest first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -28,6 +28,7 @@ async def test_a_change_is_201_and_no_change_is_200() -> None:
         "redacted": [],
         "flags": [],
         "quarantined": False,
+        "superseded_by": [],
         "embedding": "pending",
     }
     assert changed.json() == expected

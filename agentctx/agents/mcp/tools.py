@@ -39,8 +39,8 @@ _CUES: Final = {
 _LINKS: Final = {
     name: {"type": "array", "items": {"type": "string"}, "description": description}
     for name, description in {
-        "supersedes": "Ids or keys of saved entries that this replaces: they are not found any more",
-        "resolves": "The same for open questions that this answers",
+        "supersedes": "Ids or keys of what this makes obsolete",
+        "resolves": "The same of open questions",
     }.items()
 }
 _MEMORY: Final = {
@@ -169,7 +169,6 @@ TOOLS: Final[list[Json]] = [
             "diagnosis": _text("Why it happened"),
             "fix": _text("What to do instead"),
             "cues": _CUES,
-            **_LINKS,
             "memory": _MEMORY,
         },
         required=("trigger",),
