@@ -60,7 +60,7 @@ class Receipt:
     gate: float | None
     degraded: str | None
     rerank: str | None
-    judge: str | None
+    judge: str | None = None
     candidates: tuple[CandidateFigures, ...]
     fates: Mapping[Fate, int]
     """The number of all candidates by fate, including those not stored here."""

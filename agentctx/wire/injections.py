@@ -78,7 +78,7 @@ class InjectionSummary:
     """Why the search was by keywords only; null if meaning was searched too."""
     rerank: str | None
     """Why the configured reranker was not used; null if it was, or none is configured."""
-    judge: str | None
+    judge: str | None = None
     """Why the judge did not read what the rules left open; null if it did, or nothing was open."""
 
 

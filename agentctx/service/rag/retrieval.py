@@ -49,7 +49,7 @@ class QueryEmbedder(Protocol):
     async def embed_query(self, text: str) -> Vectors: ...
 
 
-class Judge(Protocol):
+class PassageJudge(Protocol):
     """The part of `embedding.judge` that injection needs."""
 
     async def scores(self, prompt: str, passages: Sequence[str]) -> list[float]: ...
@@ -67,7 +67,7 @@ class ServingModel:
     reason: str | None = None
     embedder: QueryEmbedder | None = None
     calibration: Calibration | None = None
-    judge: Judge | None = None
+    judge: PassageJudge | None = None
 
 
 class Retrieval:

@@ -35,7 +35,7 @@ def corrected(question: str, texts: Sequence[str]) -> str | None:
 def is_typing_error(word: str, meant: str) -> bool:
     """Return whether a word has a letter too many or too few, or two neighbours in the wrong order.
 
-    Another letter is no typing error, and neither is one at the end, because these make words into others:
+    A different letter does not count, and neither does an error at the end, because these make other words:
     `state` and `stage`, `office` and `officer`.
     """
     if word[:SAME_BEGINNING] != meant[:SAME_BEGINNING] or word[-1] != meant[-1]:

@@ -55,7 +55,7 @@ class QuestionWords:
         terms = question_terms(question)
         self._terms = {term.text: self._words_of(_folded(term.text)) for term in terms}
         self._forms = {
-            _stem(_folded(term.text)): [tuple(map(_folded, form)) for form in term.forms]
+            stem(_folded(term.text)): [tuple(map(_folded, form)) for form in term.forms]
             for term in terms
             if term.forms
         }

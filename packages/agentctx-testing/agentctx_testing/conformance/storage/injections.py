@@ -26,6 +26,7 @@ FULL = Receipt(
     gate=0.25,
     degraded="down",
     rerank="late",
+    judge="late",
     candidates=(
         CandidateFigures("e1", 7, 1.5, 0.25, 0.75, "injected", None, 1),
         CandidateFigures("e2", 8, None, None, 0.5, "duplicate", "e1"),
