@@ -152,7 +152,12 @@ def _run(arguments: list[str], variables: dict[str, str], stdin: bytes) -> tuple
         contextlib.redirect_stderr(err),
     ):
         code = run(arguments)
-    return code, *(stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[return-value]
+    return code, _written(out), _written(err)
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode()
 
 
 def _stream(text: bytes, *, is_terminal: bool) -> io.TextIOWrapper:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
         yield running
 
 
-async def injected(core: Core, judge: Opinion | Absent | None, **changes: object) -> Answer:
+async def injected(core: Core, judge: Opinion | Absent | None, **changes: Any) -> Answer:
     assert core.lanes is not None
     builder = core.lanes.leading.builder
     # A background to which nothing is near, so that the question is one in a language that the model knows.
