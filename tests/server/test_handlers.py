@@ -124,7 +124,8 @@ async def test_lists_accept_defaults_and_every_filter() -> None:
         assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
         query = "agent=a&category=rule&tag=x&tag=y&since=7d&until=1d&key=k"
         assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
-    defaults = {"namespace": "default", "limit": 50, "content": True, "withdrawn": False, "marked": False}
+    flags = {"content": True, "withdrawn": False, "marked": False, "include_superseded": False}
+    defaults = {"namespace": "default", "limit": 50, **flags}
     given = [
         {name: value for name, value in wanted.items() if value is not None}
         for _, _, wanted in daemon.service.calls
