@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentctx import wire
@@ -24,7 +24,7 @@ from agentctx.service.views import passage
 from agentctx.storage.base import Storage
 from agentctx.storage.injections import Receipt
 from agentctx.storage.search import Filter
-from agentctx.storage.trust import NO_PROVENANCE, Provenance
+from agentctx.storage.trust import NO_PROVENANCE
 from agentctx.text.redaction.redactor import Redactor
 from agentctx.times import parse_time
 from agentctx.wire.protocol import DEFAULT_NAMESPACE, MAX_NAMESPACES
@@ -93,9 +93,8 @@ class Questions:
         )
 
     async def _passages(self, request: wire.SearchRequest, answer: Answer) -> list[wire.Passage]:
-        known: Mapping[str, Provenance] = {}
-        if request.include_superseded:
-            known = await self.storage.trust.provenance([hit.entry.id for hit in answer.hits])
+        asked = [hit.entry.id for hit in answer.hits] if request.include_superseded else []
+        known = await self.storage.trust.provenance(asked) if asked else {}
         return [passage(hit, known.get(hit.entry.id, NO_PROVENANCE)) for hit in answer.hits]
 
     async def question_of(self, request: wire.ContextRequest, peer: Peer) -> Question:

@@ -8,7 +8,6 @@ Whatever removes or withdraws the newer thus brings the older back.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -112,7 +111,7 @@ def resolve(draft: Draft, entry_id: str, before: Entry | None, *, now: int) -> S
         older = yield from _find(name, draft, now)
         _check(older, entry_id, draft.trust, later)
         links[older.id] = closed
-    if before:
+    if before:  # two saves could otherwise close a circle together
         yield from LockEntries(list(links))
     return with_links(draft, links)
 
@@ -148,12 +147,11 @@ def unlink(entry_id: str) -> Steps[None]:
 
 def chains(entry_ids: Sequence[str], *, now: int) -> Steps[Mapping[str, SupersededState]]:
     """Return what hides the entries, of those that are hidden."""
-    closed: dict[str, Closure] = {}
-    by: defaultdict[str, list[str]] = defaultdict(list)
-    for older, newer, how in (yield from Rows(_CHAINS, (entry_ids, now))):
-        closed.setdefault(older, how)
-        by[older].append(newer)
-    return {older: SupersededState(closed[older], tuple(by[older])) for older in by}
+    found: dict[str, SupersededState] = {}
+    for older, newer, closed in (yield from Rows(_CHAINS, (entry_ids, now))):
+        nearer = found.get(older, SupersededState(closed, ()))
+        found[older] = SupersededState(nearer.closed, (*nearer.by, newer))
+    return found
 
 
 def _later(entry_id: str) -> Steps[set[str]]:

@@ -61,7 +61,7 @@ async def test_it_is_in_no_answer_and_no_injection_unless_asked_for(
     core: Core, replaced: tuple[SaveResult, SaveResult]
 ) -> None:
     old, new = replaced
-    question = {"query": "deploys happen on tuesday"}
+    question: dict[str, Any] = {"query": "deploys happen on tuesday"}
     assert [hit.id for hit in (await core.questions.search(SearchRequest(**question), ME)).results] == [
         new.id
     ]
