@@ -163,7 +163,7 @@ def _unit(unit: str, step: int, today: date) -> Period:
 
 
 def _calendar(year: str | None, month: str | None, day: str | None, today: date, step: int = -1) -> Period:
-    """Return a year, month or day: without its year the latest begun; if `step` is not -1, one not ended."""
+    """Return a year, month or day; without its year the latest that has begun, or by `step` a coming one."""
     if month is None:
         return Period(date(int(year or 0), 1, 1), date(int(year or 0), 12, 31))
     number = int(month) if month.isdigit() else _MONTHS.index(month[:3]) + 1
