@@ -41,6 +41,7 @@ _LETTERS: Final = {
 """Letters that show the language of a question without stop words."""
 # Snowball has no Ukrainian; its endings are Russian ones in other letters.
 _AS_RUSSIAN: Final = str.maketrans("\u0456\u0457\u0454\u0491", "\u0438\u0438\u0435\u0433")
+_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _LINKING: Final = re.compile(r"(?<=...)(?:e?s|e?n)$")
 """What German puts between the parts of a compound."""
 
@@ -58,7 +59,15 @@ def forms(word: str, languages: Iterable[str]) -> tuple[Form, ...]:
     """
     if not word.isalpha() or len(word) <= SHORTEST:
         return ()
-    return tuple(dict.fromkeys(form for language in languages for form in _forms(word, language)))
+    return tuple(dict.fromkeys(form for language in languages for form in _spelled(word, language)))
+
+
+def _spelled(word: str, language: str) -> Iterator[Form]:
+    """Yield the forms in each spelling: German umlauts are also written `ae`, `oe` and `ue`."""
+    yield from (own := list(_forms(word, language)))
+    if language == "german":
+        yield from _forms(word.replace("ae", "ä").replace("oe", "ö").replace("ue", "ü"), language)
+        yield from (tuple(part.translate(_UMLAUTS) for part in form) for form in own)
 
 
 def _forms(word: str, language: str) -> Iterator[Form]:

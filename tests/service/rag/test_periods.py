@@ -31,6 +31,8 @@ TODAY = date(2026, 11, 26)
         ("who joined last year", "2025-01-01", "2025-12-31"),
         ("what broke in the last 3 days", "2026-11-23", "2026-11-26"),
         ("what broke in the past two weeks", "2026-11-12", "2026-11-26"),
+        ("what broke in the past 7 days", "2026-11-19", "2026-11-26"),
+        ("what broke in the last seven days", "2026-11-19", "2026-11-26"),
         ("what broke 10 days ago", "2026-11-16", "2026-11-16"),
         ("what broke two weeks ago", "2026-11-09", "2026-11-15"),
         ("who called a couple of days ago", "2026-11-24", "2026-11-24"),
@@ -77,6 +79,8 @@ def test_a_question_names_a_period(question: str, first: str, last: str) -> None
         "we march in step, and may be late",
         "the daily backup",
         "every Tuesday",
+        "what happened 3 hours ago",
+        "what happened on the 12th",
         "",
     ],
 )
