@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from benchmarks import (
+    actions,
     agents,
     backup,
     commits,
@@ -67,6 +68,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "screening": screening.measure,
     "revoke": revoke.measure,
     "agents": agents.measure,
+    "actions": actions.measure,
     "strangers": strangers.measure,
 }
 SUMMARIES: Mapping[str, Callable[[Sequence[Figure]], str]] = {"precision": precision.summary}
@@ -113,6 +115,8 @@ def _missing(name: str, options: Options) -> str | None:
     """Return the retrieval sets that a benchmark lacks."""
     if name == "relevance" and not (options.scifact or options.locomo):
         return "--scifact or --locomo"
+    if name == "actions" and not (options.worlds and any(options.worlds.glob("*/actions.jsonl"))):
+        return "--worlds, with actions"
     if name == "injection" and not (options.worlds or (options.scifact and options.locomo)):
         return "--worlds, or --scifact and --locomo"
     if name == "precision" and not options.fixtures:

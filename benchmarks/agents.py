@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,8 @@ async def measure(options: Options) -> list[Figure]:
     try:
         with daemon_folder() as folder:
             await fill(database_in(folder), provider, TextSource(seed=8), entries)
-            async with started(folder) as client, _bridge(client.socket) as bridge:
-                return await _figures(provider, bridge, client.socket, options.size(200, 40))
+            async with started(folder) as client, bridge(client.socket) as bridged:
+                return await _figures(provider, bridged, client.socket, options.size(200, 40))
     finally:
         await provider.aclose()
 
@@ -90,20 +90,25 @@ def _over(bare: Sequence[float], name: str, times: Sequence[float]) -> list[Figu
 
 
 async def _hook(socket: Path, prompt: str) -> None:
-    """Run the hook as a command, from the start of the process to its exit."""
     event = {"session_id": prompt, "cwd": "/", "hook_event_name": "UserPromptSubmit", "prompt": prompt}
-    words = ("hook", "UserPromptSubmit", "--client", "claude-code", "--socket", str(socket))
+    await run_hook(socket, "UserPromptSubmit", event)
+
+
+async def run_hook(socket: Path, event: str, payload: Mapping[str, Any]) -> None:
+    """Run a hook as a command, from the start of the process to its exit."""
+    words = ("hook", event, "--client", "claude-code", "--socket", str(socket))
     hook = await asyncio.create_subprocess_exec(
         *AGENTCTX, *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
     )
-    await hook.communicate(json.dumps(event).encode())
+    await hook.communicate(json.dumps(payload).encode())
 
 
 @asynccontextmanager
-async def _bridge(socket: Path) -> AsyncIterator[BenchedBridge]:
+async def bridge(socket: Path, *more: str) -> AsyncIterator[BenchedBridge]:
+    """Run `agentctx mcp` with these further arguments."""
     process = await asyncio.create_subprocess_exec(
         *AGENTCTX,
-        *("mcp", "--socket", str(socket), "--namespace", "default"),
+        *("mcp", "--socket", str(socket), "--namespace", "default", *more),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from agentctx.wire import EditableField, FileRecord, InjectionPosition, Order, Origin, Trust, TurnPart
+from agentctx.wire import (
+    ActionKind,
+    EditableField,
+    FileRecord,
+    InjectionPosition,
+    Order,
+    Origin,
+    Trust,
+    TurnPart,
+)
 
 
 class SaveOptions(TypedDict, total=False):
@@ -141,7 +150,8 @@ class ContextOptions(SearchOptions, total=False):
     """`SearchOptions`, plus the block's token limit, its placement, and what the conversation already holds.
 
     `all` also includes passages that are not relevant enough for an LLM call. `conversation` leaves out
-    passages already injected into that conversation, unless it `restarted`.
+    passages already injected into that conversation, unless it `restarted`. With `action`, the query is a
+    command or a path, in an absolute `folder`; with `error`, the command has failed.
     """
 
     budget_tokens: int | None
@@ -150,6 +160,9 @@ class ContextOptions(SearchOptions, total=False):
     present: list[str] | None
     conversation: str | None
     restarted: bool | None
+    action: ActionKind | None
+    folder: str | None
+    error: str | None
 
 
 class ListOptions(EntryFilter, total=False):

@@ -14,6 +14,7 @@ from agentctx.service import guard_rules as rules
 from agentctx.service.access.policy import READ
 from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.operations import Operation
+from agentctx.service.rag.action_gate import AskedAction
 from agentctx.service.rag.question import Answer, Question
 from agentctx.service.rag.service import RAGService
 from agentctx.service.receipts import ReceiptLog, make_receipt, question_hash
@@ -183,10 +184,25 @@ class Questions:
             everything=request.all is True,
             asker=peer.uid,
         )
+        if request.action or request.folder or request.error:
+            action = self._action(request, question.text)
+            question = replace(question, action=action, text=action.query)
         if request.position is None:
             return question
         deadline_s = MEANING_SHARE * self.settings.value.injection.deadline_ms / 1_000
         return replace(question, deadline_s=deadline_s)
+
+    def _action(self, request: wire.ContextRequest, text: str) -> AskedAction:
+        """Return the action. Its names are those of the redacted text."""
+        if request.action is None:
+            raise InvalidInput("`folder` and `error` belong to an action.", hint="Send `action`, too.")
+        error, maximum = request.error or "", self.settings.value.limits.max_query_chars
+        if len(error) > maximum:
+            raise TooLarge(
+                f"The error has {len(error)} characters; the limit is {maximum}.", hint="Send its end."
+            )
+        folder = request.folder or ""
+        return AskedAction.of(request.action, text, folder=folder, error=self.redactor(error).text)
 
     def _name(self, name: str | None) -> str | None:
         """Redact the name of a session or an agent as a save does."""

@@ -25,6 +25,8 @@ ImportTrust = Literal["external", "agent"]
 """The trust that an import may request."""
 Order = Literal["distance", "relevance"]
 InjectionPosition = Literal["system", "tail"]
+ActionKind = Literal["run", "write", "read"]
+"""Whether an agent runs a command, or writes or reads a file."""
 Fate = Literal[
     "injected",
     "relevance",

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentctx.wire.protocol import (
     DEFAULT_NAMESPACE,
+    ActionKind,
     Closure,
     InjectionPosition,
     Order,
@@ -69,6 +70,13 @@ class ContextRequest(SearchRequest):
     conversation: str | None = None
     """The conversation that the block goes to: passages injected there before are left out. Unlike `session`,
     it is not a filter."""
+    action: ActionKind | None = None
+    """The query is the command or the path of the file of something an agent is about to do: passages are
+    included if they concern that."""
+    folder: str | None = None
+    """The folder of the action, absolute; null: `/`."""
+    error: str | None = None
+    """The output of the command, which failed: learnings whose error pattern fits are included."""
     restarted: bool | None = None
     """Whether the conversation begins, or was compacted: passages injected before may be injected again."""
 

@@ -26,6 +26,7 @@ from agentctx.agents.hooks.hook_events import (
     question,
     session_of,
 )
+from agentctx.agents.hooks.tool_events import TOOL_EVENTS
 from agentctx.config.project import namespaces_of
 
 TYPE_CHECKING = False
@@ -160,6 +161,8 @@ def _notice(refusal: DaemonRefused, client: str, payload: Mapping[str, Any]) -> 
 
 def _away_notice(away: DaemonAway, event: str, client: str, payload: Mapping[str, Any]) -> str:
     """Return the message for the user that there are no memories; empty if this session already had one."""
+    if event in TOOL_EVENTS:
+        return ""
     is_said, session = event in START_EVENTS, session_of(dict(payload))
     if session and event not in END_EVENTS:
         is_said = _is_first("away", client, session, otherwise=is_said)

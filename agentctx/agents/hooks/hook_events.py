@@ -7,6 +7,7 @@ needs.
 from __future__ import annotations
 
 from agentctx.agents.hooks.injected_text import without_injected
+from agentctx.agents.hooks.tool_events import TOOL_EVENTS, actions_of
 from agentctx.names import name_from
 
 TYPE_CHECKING = False
@@ -26,6 +27,8 @@ SAVING_EVENTS: Final = STOP_EVENTS | SUMMARY_EVENTS | END_EVENTS
 
 MAX_QUERY_CHARS: Final = 4_000
 """The longest question that the daemon accepts."""
+MOST_PER_ACTION: Final = 3
+"""The most passages given before one action."""
 MAX_BLOCK_CHARS: Final = 9_500
 """Stays below the 10,000 characters at which Claude Code and Codex truncate."""
 BETWEEN_BLOCKS: Final = "\n\n"
@@ -61,6 +64,10 @@ def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str
             return None
         body = {"query": prompt[:MAX_QUERY_CHARS], **_namespaces_and_position(client, namespaces)}
         return _question([body], payload, client, restarted=payload.get("restarted") is True)
+    if event in TOOL_EVENTS:
+        asked_each = _namespaces_and_position(client, namespaces) | {"limit": MOST_PER_ACTION}
+        actions = [asked_each | action for action in actions_of(event, payload)]
+        return _question(actions, payload, client, restarted=False) if actions else None
     if event in START_EVENTS:  # asks for knowledge, regardless of its relevance to the question
         asked = {"query": _START_QUERY, "collections": ["knowledge"], "all": True}
         bodies = [asked | _namespaces_and_position(client, namespaces) | each for each in _START]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agentctx.service.rag.action_gate import AskedAction
 from agentctx.service.rag.candidate import ConsideredCandidate
 from agentctx.service.rag.relevance import Gate
 from agentctx.storage.search import Filter, ResolvedChunk
@@ -36,6 +37,8 @@ class Question:
     """The session of the conversation itself, and since when it contains its own turns."""
     deadline_s: float | None = None
     """Deadline in seconds; None uses the setting."""
+    action: AskedAction | None = None
+    """What the agent is about to do; `text` is its query."""
     asker: int | None = None
     """The uid of the caller; passages saved by other users are capped."""
 

@@ -158,10 +158,10 @@ class RAGService:
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
-        if not_looked_up(question.text, everything=question.everything):
+        if not question.action and not_looked_up(question.text, everything=question.everything):
             return Answer()
         trace: Trace | None = None
-        if question.everything and question.position is None and not question.present:
+        if question.everything and not (question.position or question.present or question.action):
             answer = await self.retrieve(question)
         else:
             answer, trace = await self._injection(allowed(question))
@@ -205,6 +205,8 @@ class RAGService:
         until = asyncio.get_running_loop().time() + self._retrieval.deadline_s(question)
         with self._telemetry.answering(question.limit) as answering:
             ranking = await self._ranking(question)
+            if question.action:
+                ranking = replace(ranking, judged=question.action.judged(ranking.judged, ranking.texts))
             rules = await self._rules(question)
             first, judge = await self._judged(question, ranking, until)
             relevant = {each.chunk: each for each in first}
@@ -214,7 +216,7 @@ class RAGService:
                 read, ranking.texts, rules, trace, max_per_entry=self.settings.max_per_entry
             )
             chosen, rerank = await self._reranked(question, candidates, ranking)
-            if self._reranker and rerank is None:
+            if self._reranker and rerank is None and not question.action:
                 trace.reranked(chosen)
                 chosen = arranged(chosen, ranking.texts, question.text)
             kept = apply_caps(chosen, ranking.texts, rules, trace, question.limit)
@@ -243,7 +245,9 @@ class RAGService:
 
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None
-        if self.eagerness and not question.everything:
+        if question.action:
+            gate = question.action.gate(self.eagerness)
+        elif self.eagerness and not question.everything:
             sizes = [await self._sizes.of(each.namespace) for each in question.filters]
             gate = Gate.of(self.eagerness, sum(sizes))
         return InjectionRules(
@@ -271,7 +275,11 @@ class RAGService:
         self, question: Question, candidates: Sequence[Candidate], ranking: Ranking
     ) -> tuple[list[Candidate], str | None]:
         """Return the candidates, best first, and the reason if the reranker failed to order them."""
-        if self._reranker and can_change_result(len(candidates), question.limit, question.order):
+        if (
+            self._reranker
+            and not question.action
+            and can_change_result(len(candidates), question.limit, question.order)
+        ):
             return await self._reranker.order(question.text, candidates, ranking.texts, question.limit)
         return list(candidates), None
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from agentctx.service.rag.budget import DENSE_CHARACTERS
-from agentctx.service.rag.word_match import stem
+from agentctx.service.rag.word_match import stem_of
 from agentctx.storage.stop_words import stop_words_of
 
 _NEGATION: Final = re.compile(r"\b(?:not?|never|none|nothing|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
@@ -64,7 +64,7 @@ class FactText:
         text = _NEGATION.sub(f" {_NOT} ", self.text)
         stops = (stop_words_of(self.text) | _FILLERS) - {_NOT}
         said = (word for word in re.findall(_WORD, text) if word not in stops)
-        return tuple(_DIGITS.get(word) or stem(word) for word in said)
+        return tuple(_DIGITS.get(word) or stem_of(word) for word in said)
 
     @cached_property
     def date(self) -> tuple[int, int, int] | None:

@@ -55,7 +55,7 @@ class QuestionWords:
         terms = question_terms(question)
         self._terms = {term.text: self._words_of(_folded(term.text)) for term in terms}
         self._forms = {
-            stem(_folded(term.text)): [tuple(map(_folded, form)) for form in term.forms]
+            stem_of(_folded(term.text)): [tuple(map(_folded, form)) for form in term.forms]
             for term in terms
             if term.forms
         }
@@ -64,7 +64,7 @@ class QuestionWords:
         self._pairs = {word for word in every if _DENSE.search(word)}
         words = every - self._pairs
         self._stems = _stems(words - stop_words_of(question) or words)
-        self._parts = {stem(word): _stems(set(parts)) for word, parts in parts_of_words(question).items()}
+        self._parts = {stem_of(word): _stems(set(parts)) for word, parts in parts_of_words(question).items()}
 
     @staticmethod
     def _words_of(term: str) -> set[str]:
@@ -87,7 +87,7 @@ class QuestionWords:
         stems: dict[str, str] = {}
         for wanted in self._stems:
             for at, word in _words_from(wanted, joined):
-                if (stems.get(word) or stems.setdefault(word, stem(word))) == wanted:
+                if (stems.get(word) or stems.setdefault(word, stem_of(word))) == wanted:
                     # Whoever has `getUserName` has its parts.
                     matches[bisect_right(starts, at) - 1] |= {wanted, *self._parts.get(wanted, ())}
         for wanted, forms in self._forms.items():
@@ -141,10 +141,10 @@ def _words_from(beginning: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _stems(words: set[str]) -> set[str]:
-    return {stem(word) for word in words}
+    return {stem_of(word) for word in words}
 
 
-def stem(word: str) -> str:
+def stem_of(word: str) -> str:
     """Return the approximate stem of an English word in lower case, the same for its common forms."""
     for suffix in _SUFFIXES:
         word = suffix.sub("", word)
