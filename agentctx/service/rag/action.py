@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from posixpath import join, normpath
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -47,14 +47,16 @@ class Operations(NamedTuple):
 
     by_stem: dict[str, frozenset[str]]
     things: dict[str, frozenset[str]]
+    said: dict[str, tuple[str, ...]]
+    """Words for each operation."""
     reading_programs: frozenset[str]
     reading_subcommands: frozenset[str]
 
 
 class UsedPath(NamedTuple):
-    """An absolute path, and how the action uses it."""
+    """The parts of an absolute path, in lower case, and how the action uses it."""
 
-    path: str
+    parts: tuple[str, ...]
     use: PathUse
 
 
@@ -75,6 +77,8 @@ class ActionNames:
     operations: set[str] = field(default_factory=set)
     things: set[str] = field(default_factory=set)
     paths: list[UsedPath] = field(default_factory=list)
+    named: str = ""
+    """Words and programs, one a line."""
     text: str = ""
     """The action in words to search for."""
 
@@ -86,15 +90,16 @@ class ActionNames:
             names._run(commands_in(text))
         else:
             names._file(text, is_reading=kind == "read")
+        names.named = "\n".join(names.words | names.programs)
         return names
 
     def _file(self, path: str, *, is_reading: bool) -> None:
         full = normpath(join(self.folder, path))
         inside = full.removeprefix(f"{self.folder.rstrip('/')}/")
         self.is_reading, self.is_file, self.text = is_reading, True, inside
-        self.paths = [UsedPath(full, "read" if is_reading else "written")]
+        self.paths = [UsedPath(parts_of(full), "read" if is_reading else "written")]
         self.words = {inside.lower(), inside.rpartition("/")[2].lower()}
-        self.stems = stems_in(inside)
+        self.stems = set(stems_in(inside))
         self.operations = set() if is_reading else {"modify"}
 
     def _run(self, commands: Iterable[SimpleCommand]) -> None:
@@ -135,7 +140,7 @@ class ActionNames:
         for path in command.written:
             self._argument(path, base, "written")
         if not is_reading and program not in _NEUTRAL:
-            self.paths.append(UsedPath(base, "used"))
+            self.paths.append(UsedPath(parts_of(base), "used"))
 
     def _argument(self, word: str, base: str, use: PathUse) -> None:
         if _FLAG.match(word):
@@ -148,12 +153,18 @@ class ActionNames:
         self.words |= {word.lower(), *(each.strip("'\"(),;").lower() for each in word.split())}
         self.stems |= stems_in(word)
         if " " not in word and "\n" not in word:
-            self.paths.append(UsedPath(normpath(join(base, _SCHEME.sub("/", word))), use))
+            self.paths.append(UsedPath(parts_of(normpath(join(base, _SCHEME.sub("/", word)))), use))
 
 
-def stems_in(text: str) -> set[str]:
+@lru_cache(8_192)
+def stems_in(text: str) -> frozenset[str]:
     """Return the stems of the words in a name or a text; `fooBar` and `foo-bar` have two."""
-    return {stem_of(word) for word in _WORD.findall(_CAMEL.sub(" ", text).lower())}
+    return frozenset(stem_of(word) for word in _WORD.findall(_CAMEL.sub(" ", text).lower()))
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """Return the parts of a path in lower case."""
+    return tuple(part for part in path.lower().split("/") if part)
 
 
 def _flags_in(name: str) -> Iterator[str]:
@@ -211,12 +222,15 @@ def operations() -> Operations:
     """Read the packaged list."""
     text = files("agentctx.service.rag").joinpath("operations.txt").read_text(encoding="utf-8")
     kinds: dict[str, dict[str, frozenset[str]]] = {"": {}, "@": {}}
+    said: dict[str, tuple[str, ...]] = {}
     reading: dict[str, set[str]] = {"=": set(), "+": set()}
     for line in text.splitlines():
         mark, words = (line[0], line[1:].split()) if line[0] in "#@=+" else ("", line.split())
+        if not mark:
+            said[words[0]] = tuple(words)
         if mark in reading:
             reading[mark] |= set(words)
         for word in words if mark in kinds else ():
             known = kinds[mark]
             known[stem_of(word)] = known.get(stem_of(word), frozenset()) | {words[0]}
-    return Operations(kinds[""], kinds["@"], frozenset(reading["="]), frozenset(reading["+"]))
+    return Operations(kinds[""], kinds["@"], said, frozenset(reading["="]), frozenset(reading["+"]))

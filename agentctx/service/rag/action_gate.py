@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from agentctx.service.rag.action import ActionNames
+from agentctx.service.rag.action import ActionNames, operations
 from agentctx.service.rag.candidate import Candidate
-from agentctx.service.rag.concern import MemoryTerms, concern, rarity_among
+from agentctx.service.rag.concern import (
+    MemoryTerms,
+    concern,
+    rarity_among,
+    terms_of_learning,
+    terms_of_text,
+)
 from agentctx.service.rag.known_error import FailedOutput, fits, rarity_of_errors
 from agentctx.service.rag.relevance import Eagerness, Gate
 from agentctx.storage.records import Entry
@@ -17,14 +24,14 @@ from agentctx.storage.search import ResolvedChunk
 from agentctx.wire import ActionKind
 
 MIN_CONCERN: Final[Mapping[Eagerness, float]] = MappingProxyType(
-    {"careful": 0.2, "normal": 0.135, "eager": 0.1}
+    {"careful": 0.2, "normal": 0.13, "eager": 0.1}
 )
 """The probability required that a memory concerns an action."""
 MIN_FIT: Final[Mapping[Eagerness, float]] = MappingProxyType({"careful": 0.4, "normal": 0.25, "eager": 0.15})
 """The probability required that an error pattern describes an output."""
-MAX_QUERY_CHARS: Final = 250
-MAX_QUERY_WORDS: Final = 36
-"""How much of an action is searched for: few enough words that it counts as one question."""
+MAX_QUERY_WORDS, MAX_OPERATION_WORDS = 26, 14
+"""How many words of an action, and for what it does, are searched for: few enough for one question."""
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +49,12 @@ class AskedAction:
     @property
     def query(self) -> str:
         """The text to search for: never blank."""
-        text = self.output.query if self.output else self.names.text
-        return " ".join(text[:MAX_QUERY_CHARS].split()[:MAX_QUERY_WORDS]) or "-"
+        if self.output:
+            return self.output.query or "-"
+        # A path would be searched for as one phrase.
+        words = [word for word in _WORD.findall(self.names.text.lower()) if len(word) > 1]
+        does = [word for each in sorted(self.names.operations) for word in operations().said[each]]
+        return " ".join([*list(dict.fromkeys(words))[:MAX_QUERY_WORDS], *does[:MAX_OPERATION_WORDS]]) or "-"
 
     def gate(self, eagerness: Eagerness | None) -> Gate:
         """Return what a memory needs."""
@@ -51,48 +62,37 @@ class AskedAction:
         return Gate(least, least)
 
     def judged(self, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]) -> list[Candidate]:
-        """Set each candidate's relevance to the action, and sort them by it. Passages of files have none."""
-        judge = self._fits if self.output else self._concerns
-        relevances = judge(candidates, found)
+        """Set each candidate's relevance to the action, and sort them by it."""
+        passages = {each.chunk: found[each.chunk] for each in candidates if each.chunk in found}
+        relevances = _fitting(passages, self.output) if self.output else _concerning(passages, self.names)
         rated = [
             each._replace(relevance=relevances.get(each.chunk, 0.0), by_words=False) for each in candidates
         ]
         return sorted(rated, key=lambda each: -each.relevance)
 
-    def _concerns(
-        self, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]
-    ) -> dict[int, float]:
-        near = {each.chunk: None if each.distance is None else 1 - each.distance for each in candidates}
-        terms = {chunk: _terms_of(found[chunk]) for chunk in near if _is_saved(found.get(chunk))}
-        rarity = rarity_among(terms.values())
-        return {chunk: concern(of, self.names, rarity, near[chunk]) for chunk, of in terms.items()}
 
-    def _fits(self, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]) -> dict[int, float]:
-        output = self.output
-        entries = {each.chunk: found[each.chunk].entry for each in candidates if each.chunk in found}
-        patterns = {chunk: pattern for chunk, entry in entries.items() if (pattern := _pattern_of(entry))}
-        rarity = rarity_of_errors(patterns.values())
-        return {chunk: fits(of, output, rarity) for chunk, of in patterns.items()} if output else {}
+def _concerning(passages: Mapping[int, ResolvedChunk], names: ActionNames) -> dict[int, float]:
+    """Return the concern of what somebody saved; a file, which has all kinds of commands, concerns none."""
+    terms = {chunk: _terms_of(each) for chunk, each in passages.items() if each.location is None}
+    rarity = rarity_among(terms.values())
+    return {chunk: concern(memory, names, rarity) for chunk, memory in terms.items()}
+
+
+def _fitting(passages: Mapping[int, ResolvedChunk], output: FailedOutput) -> dict[int, float]:
+    patterns = {chunk: _text(each.entry, "error_pattern") for chunk, each in passages.items()}
+    rarity = rarity_of_errors(filter(None, patterns.values()))
+    return {chunk: fits(pattern, output, rarity) for chunk, pattern in patterns.items() if pattern}
 
 
 def _terms_of(passage: ResolvedChunk) -> MemoryTerms:
-    if passage.entry.collection != "learning":
-        return MemoryTerms.of_text(passage.content)
-    trigger, error, diagnosis, fix = (
-        _text(passage.entry.attributes, name) for name in ("trigger", "error_pattern", "diagnosis", "fix")
-    )
-    return MemoryTerms.of_learning(trigger, fix=fix, diagnosis=diagnosis, error=error)
+    entry = passage.entry
+    if entry.collection != "learning":
+        return terms_of_text(passage.content)
+    more = f"{_text(entry, 'diagnosis')} {_text(entry, 'error_pattern')}"
+    return terms_of_learning(_text(entry, "trigger"), _text(entry, "fix"), more)
 
 
-def _pattern_of(entry: Entry) -> str:
-    return _text(entry.attributes, "error_pattern") if entry.collection == "learning" else ""
-
-
-def _is_saved(passage: ResolvedChunk | None) -> bool:
-    """Return whether somebody saved a passage, rather than a file that has all kinds of commands."""
-    return passage is not None and passage.location is None
-
-
-def _text(attributes: Mapping[str, Any], name: str) -> str:
-    value = attributes.get(name)
+def _text(entry: Entry, name: str) -> str:
+    """Return a text of a learning, or an empty one."""
+    value = entry.attributes.get(name) if entry.collection == "learning" else None
     return value if isinstance(value, str) else ""

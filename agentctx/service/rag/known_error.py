@@ -6,15 +6,13 @@ codes and numbers in it. docs/relevance.md names the data on which the weights w
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agentctx.service.rag.concern import Rarity
+from agentctx.service.rag.concern import Rarity, scaled_idf
 from agentctx.service.rag.relevance import probability
 from agentctx.service.rag.word_match import stem_of
 from agentctx.storage.stop_words import STOP_WORDS
@@ -116,10 +114,7 @@ def fits(pattern: str, output: FailedOutput, rarity: Rarity) -> float:
 
 def rarity_of_errors(patterns: Iterable[str]) -> dict[str, float]:
     """Return the idf of the words of these patterns, scaled to 0 to 1; words of any error weigh less."""
-    sets = [set(_words(pattern)) for pattern in patterns]
-    counts = Counter(word for words in sets for word in words)
-    most = math.log(1 + 2 * max(len(sets), 1))
-    idf = {word: math.log(1 + len(sets) / (count + 0.5)) / most for word, count in counts.items()}
+    idf = scaled_idf([frozenset(_words(pattern)) for pattern in patterns])
     return {word: value * (_USUAL_WEIGHT if _is_usual(word) else 1.0) for word, value in idf.items()}
 
 

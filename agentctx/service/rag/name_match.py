@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
 
-from agentctx.service.rag.action import ActionNames, PathUse, operations, stems_in
+from agentctx.service.rag.action import ActionNames, PathUse, operations, parts_of, stems_in
 from agentctx.service.rag.terms import Term
 from agentctx.service.rag.word_match import stem_of
 
@@ -54,27 +54,25 @@ def is_path(term: Term) -> bool:
 
 def path_match(text: str, action: ActionNames, use: PathUse | None = None) -> float:
     """Return 1 if the action is at or below a path, less if it changes a folder above."""
-    wanted = _parts(text.lower().removeprefix("~"))
+    wanted = parts_of(text.removeprefix("~"))
     if not wanted:
         return 0.0
-    used = [path for path in action.paths if use is None or path.use == use]
-    if any(_holds(_parts(path.path.lower()), wanted) for path in used):
+    if any(_holds(path.parts, wanted) for path in action.paths if use is None or path.use == use):
         return 1.0
-    depth = len(_parts(action.folder))
-    below = [_parts(path.path.lower())[depth:] for path in action.paths if path.use == "written"]
+    folder = parts_of(action.folder)
+    below = (path.parts[len(folder) :] for path in action.paths if path.use == "written")
     if any(parts and parts == wanted[: len(parts)] for parts in below):
         return BY_FOLDER
-    return float(use is None and _holds(_parts(action.folder.lower()), wanted))
+    return float(use is None and _holds(folder, wanted))
 
 
 def _is_named(text: str, action: ActionNames) -> bool:
     """Return whether an argument or a program contains a name, or a host of that first label."""
-    words = action.words | action.programs
-    if any(map(_pattern(text.rstrip("/")).search, words)):
+    if _pattern(text.rstrip("/")).search(action.named):
         return True
     label = text.partition(".")[0]
     is_host = "." in text and "/" not in text and bool(_HOST.search(label))
-    return is_host and any(map(_pattern(label).search, words))
+    return is_host and bool(_pattern(label).search(action.named))
 
 
 @lru_cache(4096)
@@ -87,10 +85,8 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z0-9]){body}{end}")
 
 
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
-
-
 def _holds(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    if not any("*" in part for part in wanted):
+        return f"/{'/'.join(wanted)}/" in f"/{'/'.join(parts)}/"
     starts = range(len(parts) - len(wanted) + 1)
     return any(all(map(fnmatchcase, parts[at : at + len(wanted)], wanted)) for at in starts)

@@ -101,7 +101,9 @@ class Retrieval:
         calibration, space = serving.calibration, serving.space
         words = asyncio.ensure_future(self._words(question, pool))
         try:
-            if serving.embedder is None or space is None:
+            if question.action:  # meaning does not help to judge it (docs/relevance.md), and costs more
+                reason = None
+            elif serving.embedder is None or space is None:
                 reason = serving.reason or "off: no embedding provider is configured"
             else:
                 try:
