@@ -37,6 +37,9 @@ class RealAgent(ABC):
     """The prompt that compacts a long conversation in a non-interactive run."""
     summarizes: ClassVar[bool] = True
     """Whether its compaction leaves a readable summary."""
+    tells_before: ClassVar[bool] = True
+    tells_after: ClassVar[bool] = True
+    """Whether its model is told what a hook adds before a tool call, and after one that failed."""
     can_be_wrapped: ClassVar[bool] = True
     """Whether its base URL can be set by an environment variable."""
     can_resume: ClassVar[bool] = True

@@ -17,6 +17,10 @@ _SAVING_EVENTS: Final = frozenset(
 """Events whose hooks may save something."""
 
 
+_ACTING_TOOLS: Final = "Bash|Edit|MultiEdit|Write|NotebookEdit|Read"
+_TOOL_INPUT: Final = ("tool_input.command", "tool_input.file_path", "tool_input.notebook_path")
+
+
 class Launch(NamedTuple):
     """How agents start this program: by its absolute path, because desktop programs lack the shell's PATH."""
 
@@ -103,14 +107,16 @@ def _hook_groups(launch: Launch, agent: str, events: Sequence[str], **more: Any)
     }
 
 
-def _tool_hook(event: str, server: str, *fields: str, **constant: Any) -> dict[str, Any]:
+def _tool_hook(event: str, server: str, *fields: str, tools: str = "", **constant: Any) -> dict[str, Any]:
     """Return a hook that passes fields of the event to a tool of the running server, without a new process.
 
-    In Codex, the hook fails if a field is missing.
+    A field of a field gets the name of its last part. `tools` restricts it to some tools of the agent. In
+    Codex, the hook fails if a field is missing.
     """
-    names = {name: f"${{{name}}}" for name in ("session_id", *fields)}
+    names = {name.rpartition(".")[2]: f"${{{name}}}" for name in ("session_id", *fields)}
     given = {"event": event, **names, **constant}
-    return {"hooks": [{"type": "mcp_tool", "server": server, "tool": "hook", "input": given, "timeout": 3}]}
+    hook = {"type": "mcp_tool", "server": server, "tool": "hook", "input": given, "timeout": 3}
+    return {**({"matcher": tools} if tools else {}), "hooks": [hook]}
 
 
 def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
@@ -123,6 +129,11 @@ def _claude_code(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
     groups = _hook_groups(launch, "claude-code", events, timeout=3)
     server_name = f"plugin:{NAME}:{NAME}"
     groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", server_name, "prompt")
+    called = ("cwd", "tool_name", *_TOOL_INPUT)
+    groups["PreToolUse"] = _tool_hook("PreToolUse", server_name, *called, tools=_ACTING_TOOLS)
+    groups["PostToolUseFailure"] = _tool_hook(
+        "PostToolUseFailure", server_name, *called, "error", tools="Bash"
+    )
     if launch.remember:
         ended = ("prompt_id", "last_assistant_message", "transcript_path")
         groups["Stop"] = _tool_hook("Stop", server_name, *ended, remember=True)
@@ -148,6 +159,7 @@ def _codex(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
     folder = paths.folder("CODEX_HOME", ".codex")
     groups = _hook_groups(launch, "codex", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
     groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", NAME, "prompt")
+    groups |= _hook_groups(launch, "codex", ["PreToolUse", "PostToolUse"], timeout=3)
     return [
         _codex_server_edit(folder, launch),
         FileEdits(folder / "hooks.json", _element_edits(groups)),
@@ -160,12 +172,14 @@ def _codex_server_edit(folder: Path, launch: Launch) -> FileEdits:
 
 
 def _gemini(folder: Path, launch: Launch) -> list[FileEdits]:
-    return _settings(folder, launch, "gemini", _events(launch, "BeforeAgent", "AfterAgent"))
+    return _settings(folder, launch, "gemini", [*_events(launch, "BeforeAgent", "AfterAgent"), "AfterTool"])
 
 
 def _qwen(folder: Path, launch: Launch) -> list[FileEdits]:
     saving = ["PostCompact"] if launch.remember else []
-    return _settings(folder, launch, "qwen", [*_events(launch, "UserPromptSubmit", "Stop"), *saving])
+    acting = ["PreToolUse", "PostToolUse", "PostToolUseFailure"]
+    events = [*_events(launch, "UserPromptSubmit", "Stop"), *saving, *acting]
+    return _settings(folder, launch, "qwen", events)
 
 
 def _settings(folder: Path, launch: Launch, agent: str, events: Sequence[str]) -> list[FileEdits]:
@@ -184,6 +198,9 @@ def _copilot(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
     events = [
         "sessionStart",
         "userPromptSubmitted",
+        "preToolUse",
+        "postToolUse",
+        "postToolUseFailure",
         *(["agentStop", "sessionEnd"] if launch.remember else []),
     ]
     hooks = {

@@ -51,6 +51,12 @@ const promptWith = (id, prompt) => ({ prompt, typed: typed.has(id) ? prompt : ""
 const begun = new Set()
 const compacted = new Set()
 
+// Returns what is known about the error of a failed tool call.
+async function contextAfter(about, tool_name, tool_input, failed, output) {
+  if (!failed) return ""
+  return hook("tool.after", { ...about, tool_name, tool_input, tool_response: { exit_code: 1, output } })
+}
+
 // Returns the context for a prompt, and before the first one for the start of its session.
 async function contextFor(about, prompt) {
   const session = about.session_id
@@ -110,6 +116,10 @@ export const Agentctx = async ({ client, directory }) => {
       const id = `${parts.at(-1).id}z`
       parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
     },
+    "tool.execute.after": async ({ tool, sessionID, args }, result) => {
+      const text = await contextAfter(about(sessionID), tool, args, result?.metadata?.exit, result?.output)
+      if (text) result.output = `${result.output}\\n\\n${text}`
+    },
     event: async ({ event }) => {
       const session = event.properties?.sessionID
       if (event.type === "session.created" && event.properties.info.parentID) machines.add(session)
@@ -155,6 +165,10 @@ export default function (pi) {
     tell = (message) => ctx.hasUI && ctx.ui.notify(message, "warning")
     const content = prompt ? await contextFor(about(ctx), prompt) : ""
     return content ? { message: { customType: "agentctx", content, display: false } } : undefined
+  })
+  pi.on("tool_result", async ({ toolName, input, content, isError }, ctx) => {
+    const text = await contextAfter(about(ctx), toolName, input, isError, textOf(content))
+    return text ? { content: [...content, { type: "text", text }] } : undefined
   })
   pi.on("agent_end", async ({ messages }, ctx) => {
     if (REMEMBERS) await remember(messagesIn(messages), ctx)
@@ -208,6 +222,18 @@ export default {
       const last = snapshot.messages.findLast((each) => each.role === "user")
       const prompt = last ? promptOf(last.content) : ""
       const text = prompt ? await contextFor(about(snapshot), prompt) : ""
+      return text ? { appendContext: text } : undefined
+    },
+    async beforeTool({ snapshot, toolCall, input }) {
+      const payload = { ...about(snapshot), tool_name: toolCall.toolName, tool_input: input }
+      const text = await hook("tool.before", payload)
+      return text ? { appendContext: text } : undefined
+    },
+    async afterTool({ snapshot, toolCall, input, result }) {
+      const runs = Array.isArray(result.output) ? result.output : []
+      const failed = result.isError || runs.some((each) => each?.success === false)
+      const output = runs.length ? runs.map((each) => each?.result).join("\\n") : asText(result.output)
+      const text = await contextAfter(about(snapshot), toolCall.toolName, input, failed, output)
       return text ? { appendContext: text } : undefined
     },
     async afterRun({ snapshot, result }) {
