@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from agentctx.embedding.judge.model import PAIR as JUDGE
 from agentctx.embedding.providers.embedded.model import load_model
 from agentctx.embedding.providers.embedded.weights import MODEL, TOKENIZER
 from training.judge.base import WIDTH, read_weights
-from training.judge.model import Judge, Reader
-from training.judge.train import train
+from training.judge.export import export
+from training.judge.model import Judge, Lower, Reader
+from training.judge.train import mean_of, train
 from training.judge.worlds import Nearness, read_worlds
 
 HELD_OUT = 5
@@ -27,9 +29,11 @@ def main() -> None:
     parser.add_argument(
         "--worlds", type=Path, default=here / "worlds", help="default: the worlds beside this file"
     )
-    parser.add_argument("--out", type=Path, required=True, help="the file for the PyTorch weights")
+    parser.add_argument("--out", type=Path, default=JUDGE.parent, help="default: where the daemon reads it")
     parser.add_argument("--passes", type=float, default=2.0)
-    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[7, 8, 9], help="one run each; their mean is kept"
+    )
     parser.add_argument(
         "--fold", type=int, default=0, help=f"which of {HELD_OUT} parts of the worlds is held out"
     )
@@ -39,15 +43,12 @@ def main() -> None:
     worlds = read_worlds(options.worlds)
     trained = [world for at, world in enumerate(worlds) if at % HELD_OUT != options.fold]
     weights = read_weights()
-    judge = train(
-        Judge(weights),
-        trained,
-        Nearness(trained, Vectors()),
-        Reader(weights),
-        passes=options.passes,
-        seed=options.seed,
-    )
-    torch.save(judge.state_dict(), options.out)
+    reader, nearness = Reader(weights), Nearness(trained, Vectors())
+    runs = [
+        train(Judge(weights), trained, nearness, reader, passes=options.passes, seed=seed)
+        for seed in options.seeds
+    ]
+    export(Lower(weights), mean_of(runs), options.out)
 
 
 class Vectors:

@@ -62,6 +62,15 @@ def train(
     return average.eval()
 
 
+@torch.no_grad()
+def mean_of(judges: Sequence[Judge]) -> Judge:
+    """Return a judge with the mean of the weights: runs that start alike can be averaged, and it errs less."""
+    mean = copy.deepcopy(judges[0])
+    states = [each.state_dict() for each in judges]
+    mean.load_state_dict({name: sum(state[name] for state in states) / len(states) for name in states[0]})
+    return mean.eval()
+
+
 def _optimizer(judge: Judge) -> torch.optim.Optimizer:
     named = [(name, each) for name, each in judge.named_parameters() if each.requires_grad]
     new = {"gate", "scale", "bias"}

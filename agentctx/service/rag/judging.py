@@ -29,7 +29,7 @@ class Blend(NamedTuple):
     constant: float
 
 
-BLEND = Blend(0.73, 0.51, -0.15)
+BLEND = Blend(0.95, 0.45, -0.62)
 WITH_PASTE = Blend(0.35, 1.0, 0.0)
 """For a prompt with a paste, of which the judge reads the prose only."""
 

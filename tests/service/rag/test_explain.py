@@ -14,12 +14,13 @@ from agentctx.service.rag.explain import (
     explain_fate,
     explain_not_found,
     filtered_out,
-    quarantined,
+    left_out,
     ranks_of,
 )
 from agentctx.service.rag.relevance import Gate
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter, NearestChunk, WordHit
+from agentctx.storage.trust import Provenance
 from agentctx.wire import Fate
 
 ENTRY = Entry(
@@ -89,7 +90,12 @@ def test_the_reason_for_leaving_an_entry_out_is_named(
 
 
 def test_quarantine_names_its_reason_and_the_way_out() -> None:
-    for_source, for_shape = quarantined("e", "revoked"), quarantined("e", "screened")
+    for_source, for_shape = (
+        left_out("e", Provenance(quarantined="revoked"), ALL),
+        left_out("e", Provenance(quarantined="screened"), ALL),
+    )
+    assert for_source is not None
+    assert for_shape is not None
     assert "source was revoked" in for_source.message
     assert "resembles instructions" in for_shape.message
     assert all("agentctx release e" in each.message for each in (for_source, for_shape))
