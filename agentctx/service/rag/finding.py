@@ -123,7 +123,7 @@ def passages(search: SearchInput) -> Steps[Ranking]:
         candidates = merge(search.word_hits, near, distances)
         fused = fuse(candidates, search.dense_weight, sum(search.rarity.values()))
     fused = to_choose_from(fused, question.order)
-    count = len(fused) if search.periods else max(READ, question.limit + SPARE)
+    count = max(READ, question.limit + SPARE)
     read = [*fused[:count], *(worth_reading(fused[count:]) if search.query is not None else ())]
     with stopwatch.stage("resolve"):
         around: ChunksWithTurns = yield WithTurns(

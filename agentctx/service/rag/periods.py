@@ -81,9 +81,9 @@ def is_about(periods: Sequence[Period], text: str, saved: date) -> bool:
     """Return whether a text is about one of the periods.
 
     A text that names days up to its saving is about these; any other is about the day it was saved, and any
-    later ones that it names.
+    later ones that it names. `since` and `before` in it count for nothing: most periods would overlap.
     """
-    named = periods_in(text, saved)
+    named = [each for each in periods_in(text, saved) if date.min < each.first and each.last < date.max]
     if not any(each.first <= saved for each in named):
         named.append(Period(saved, saved))
     return any(

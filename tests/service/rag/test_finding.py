@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
 from typing import TypeVar
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.explain import Ranks
 from agentctx.service.rag.finding import SearchInput, judge, passages, ranks
+from agentctx.service.rag.periods import Period
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.relevance import BY_WORDS, Calibration, Scale
 from agentctx.service.rag.word_match import QuestionWords
@@ -116,3 +119,12 @@ def test_words_alone_judge_passages_without_vector_or_calibration() -> None:
         judged = judge([near, pending], found, QUESTION, query, calibration)
         assert [each.by_words for each in judged] == [True, True]
         assert judged[0].relevance < judged[1].relevance
+
+
+def test_what_is_about_the_period_of_the_question_comes_first() -> None:
+    day = Period(date(2026, 11, 18), date(2026, 11, 18))
+    contents = {1: "apple, 2026-11-05", 2: "apple, 2026-11-18", 3: "apple, 2026-11-06"}
+    texts = {each: replace(text(each), content=content) for each, content in contents.items()}
+    search = replace(asked(with_vector=False), periods=[day])
+    _, found = followed(passages(search), [ChunksWithTurns(texts, {}, {})])
+    assert [each.chunk for each in found.judged] == [2, 1]

@@ -107,6 +107,7 @@ def test_a_text_that_names_no_such_day_is_about_the_day_it_was_saved() -> None:
     assert week("The deploy failed", "2026-11-18")
     assert week("We ship on 2026-12-24", "2026-11-18")
     assert not week("The deploy failed", "2026-11-24")
+    assert not week("Since 2026-03-01 deploys fail", "2026-11-24")
 
 
 def ranked(*relevances: float) -> list[Candidate]:
