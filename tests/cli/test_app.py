@@ -9,7 +9,6 @@ import pytest
 import typer
 
 from agentctx import __version__
-from agentctx.cli import main
 from agentctx.cli import status as status_command
 from agentctx.cli.app import command_of, create_app, run
 from agentctx.config.commit import build_name, own_commit
@@ -21,26 +20,6 @@ from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
 def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"agentctx {build_name(__version__, own_commit())}\n"
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["search"],
-        ["search", "q", "--limit", "0"],
-        ["search", "q", "--order", "best"],
-        ["save", "knowledge", "text"],
-        ["save", "observation", "text"],
-        ["save", "learning"],
-        ["nonsense"],
-        ["get", "--no-such-option"],
-    ],
-)
-def test_an_invalid_command_line_exits_2(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(args) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Usage: agentctx" in captured.err
 
 
 def test_a_missing_daemon_exits_3_and_says_how_to_start_one(
@@ -70,29 +49,6 @@ def test_a_missing_daemon_exits_3_with_json(capsys: pytest.CaptureFixture[str]) 
 def test_arguments_after_two_dashes_do_not_enable_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["wrap", "--", "ls", "--json"]) == 3
     assert capsys.readouterr().err.startswith("error: ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["search", "x", "--limit", "0"], "Invalid value for '--limit': use 1 or more"),
-        (["search", "x", "--limit", "abc"], "Invalid value for '--limit': use a whole number"),
-        (["search", "x", "--order", "up"], "'up' is not one of 'distance', 'relevance'"),
-        (["dev", "fake-provider", "--port", "70000"], "Invalid value for '--port': use 65535 or less"),
-        (["top", "--interval", "soon"], "Invalid value for '--interval': use a number"),
-    ],
-)
-@pytest.mark.parametrize("as_json", [False, True])
-def test_invalid_values_are_explained_plainly(
-    arguments: list[str], said: str, as_json: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([*arguments, *(["--json"] if as_json else [])])
-    assert ended.value.code == 2
-    shown = capsys.readouterr().err
-    assert said in shown
-    assert "Input should" not in shown
-    assert "Value error" not in shown
 
 
 def test_the_socket_option_may_follow_the_command(daemon: StubDaemon) -> None:

@@ -74,39 +74,3 @@ def test_the_help_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Options", *SECTIONS]
     assert not [line for line in lines[1:] if line.endswith("...")]
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        ("add remember store", "agentctx save"),
-        ("delete rm remove", "agentctx forget"),
-        ("recall find ask query", "agentctx search"),
-        ("ls", "agentctx list"),
-        ("cat show", "agentctx get"),
-        ("update", "agentctx edit"),
-        ("start", "agentctx serve"),
-        ("stop", "agentctx service"),
-        ("serach", "agentctx search"),
-    ],
-)
-def test_a_synonym_is_suggested_and_not_run(
-    words: str, meant: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for word in words.split():
-        assert run([word, "x"]) == 2
-        said = capsys.readouterr().err.splitlines()[-1]
-        assert said.startswith(f"Error: No such command '{word}'. Did you mean `{meant}`")
-        assert "reembed" not in said
-
-
-def test_subcommands_are_suggested_too(capsys: pytest.CaptureFixture[str]) -> None:
-    for args, meant in {
-        "service start": "agentctx service install",
-        "access add": "agentctx access grant",
-        "queue show": "agentctx queue status",
-    }.items():
-        assert run(args.split()) == 2
-        assert f"Did you mean `{meant}`?" in capsys.readouterr().err
-    assert run(["frobnicate"]) == 2
-    assert "Did you mean" not in capsys.readouterr().err

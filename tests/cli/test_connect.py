@@ -436,11 +436,6 @@ def test_user_and_project_settings_are_undone_separately(
     assert settings_of(home) == {}
 
 
-def test_codex_requires_a_step_by_the_user(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
-    connect("codex")
-    assert "/hooks" in capsys.readouterr().out
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),

@@ -4,13 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from agentctx.cli.ingest import chosen_policy
 from agentctx.cli.ingest_report import change_lines, summary_lines
 from agentctx.ingest.plan import FileVerdict
 from agentctx.ingest.report import Report
-from agentctx.ingest.unread import MissingPolicy
 from agentctx.wire import EntryPage, ForgetReply, MarkFilesReply, SearchReply
 from tests.cli.conftest import Agentctx
 from tests.cli.terminal import on_a_terminal
@@ -140,22 +137,3 @@ def test_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     report.removed.append(unread("/d/e", "gone"))
     report.skip("/d/.env", "hidden")
     assert change_lines(report, with_skipped=False) == ["changed    /d/a", "removed    /d/e  (gone)"]
-
-
-@pytest.mark.parametrize(
-    ("remove", "keep", "policy"),
-    [
-        (False, False, MissingPolicy.WITHDRAW),
-        (True, False, MissingPolicy.REMOVE),
-        (False, True, MissingPolicy.KEEP),
-    ],
-)
-def test_what_is_gone_is_withdrawn_unless_something_else_is_asked_for(
-    remove: bool, keep: bool, policy: MissingPolicy
-) -> None:
-    assert chosen_policy(remove, keep) is policy
-
-
-def test_missing_files_cannot_be_both_kept_and_removed() -> None:
-    with pytest.raises(typer.BadParameter, match="--keep-missing"):
-        chosen_policy(remove_missing=True, keep_missing=True)
