@@ -149,9 +149,10 @@ reference: install-dev ## write the generated pages of docs/
 	$(BIN)/python docs/record_python_reference.py > docs/python-reference.md
 	$(BIN)/python docs/record_dependencies.py
 
-transcripts: install-dev ## record what commands print, at the end of docs/cli.md and for tests/cli
+transcripts: install-dev ## record what commands and requests do, in docs/cli.md, tests/cli and tests/server
 	$(BIN)/python -m tests.end_to_end.record_outputs docs/cli.md
 	$(BIN)/python -m tests.cli.transcript
+	$(BIN)/python -m tests.server.transcript
 
 screens: install-dev ## record the screens of docs/
 	$(BIN)/python docs/record_screens.py docs/screens

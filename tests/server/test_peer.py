@@ -54,8 +54,9 @@ async def test_a_request_from_another_process_has_its_pid() -> None:
     assert daemon.service.peers == [Peer(pid=int(output), uid=os.getuid(), gid=os.getgid())]
 
 
-async def test_every_request_of_a_connection_has_its_peer() -> None:
-    status = b"GET /v1/status HTTP/1.1\r\nHost: a\r\n"
+async def test_every_request_of_a_connection_has_its_peer_whatever_its_headers_say() -> None:
+    forged = b"X-Peer-Uid: 0\r\nX-Forwarded-User: root\r\nX-Remote-User: root\r\nForwarded: for=0\r\n"
+    status = b"GET /v1/status HTTP/1.1\r\nHost: a\r\n" + forged
     async with running() as daemon:
         await daemon.exchange((status + b"\r\n") * 20 + status + b"Connection: close\r\n\r\n")
     assert daemon.service.peers == [Peer(pid=os.getpid(), uid=os.getuid(), gid=os.getgid())] * 21
