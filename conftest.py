@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 import structlog
+import uvicorn
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -51,6 +53,21 @@ settings.register_profile(
     "agentctx", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
 )
 settings.load_profile("agentctx")
+
+
+class _Hasty:
+    """`asyncio` for uvicorn, which sleeps a tenth of a second between looks whether to stop."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(asyncio, name)
+
+    @staticmethod
+    async def sleep(delay: float) -> None:
+        await asyncio.sleep(delay / 20)
+
+
+# Hundreds of tests stop a server that runs in their process.
+uvicorn.server.asyncio = _Hasty()  # type: ignore[attr-defined]
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
