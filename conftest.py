@@ -67,7 +67,7 @@ class _Hasty:
 
 
 # Hundreds of tests stop a server that runs in their process.
-uvicorn.server.asyncio = _Hasty()  # type: ignore[attr-defined]
+vars(uvicorn.server)["asyncio"] = _Hasty()
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc] # xdist has no types

@@ -48,7 +48,7 @@ def languages_of(question: str) -> frozenset[str]:
         return languages if most > len((words & STOP_WORDS) - _of_languages(languages)) else frozenset()
     longer = {word for word in words if len(word) > 1}
     most, languages = _most({name: len(longer & _of_languages(frozenset({name}))) for name in _languages()})
-    return languages if most > 1 + len(words & STOP_WORDS) else frozenset()
+    return languages if most > max(1, len(words & STOP_WORDS)) else frozenset()
 
 
 def _most(counts: Mapping[str, int]) -> tuple[int, frozenset[str]]:

@@ -28,8 +28,9 @@ from typing import Any, Final
 from unittest import mock
 from urllib.parse import urlencode
 
-from agentctx import wire
+from agentctx import __version__, wire
 from agentctx.cli.app import run
+from agentctx.config.commit import build_name, own_commit
 from tests.cli.terminal import Terminal
 from tests.client import stub_daemon
 from tests.client.stub_daemon import StubDaemon, StubRequest
@@ -41,6 +42,11 @@ _VARIABLES: Final = {"AGENTCTX_NAMESPACE": "default", "TERM": "xterm", "COLUMNS"
 def fail(status: int, code: str, message: str, hint: str = "") -> stub_daemon.Reply:
     """Return an error reply."""
     return status, wire.ErrorReply(error=wire.ErrorBody(code=code, message=message, hint=hint))
+
+
+def status(**changes: Any) -> wire.StatusReply:
+    """Return the status of a daemon of this build, which is printed as `BUILD`."""
+    return stub_daemon.status_reply(**{"version": __version__, "commit": own_commit(), **changes})
 
 
 def saved_all(request: StubRequest) -> stub_daemon.Reply:
@@ -75,7 +81,7 @@ def remote(usd_per_million: float | None = None, confirm_usd: float = 1.0) -> wi
 _WORDS: Final = (
     {name: getattr(wire, name) for name in dir(wire)}
     | vars(stub_daemon)
-    | {each.__name__: each for each in (fail, saved_all, of_file, remote)}
+    | {each.__name__: each for each in (fail, status, saved_all, of_file, remote)}
 )
 
 
@@ -131,6 +137,7 @@ def _command(line: str, daemon: StubDaemon, home: str) -> Iterator[str]:
 
 def _marked(mark: str, printed: str, home: str, daemon: StubDaemon) -> Iterator[str]:
     named = printed.replace(str(daemon.socket), "SOCKET").replace(home, "DIR").replace("\x1b", r"\x1b")
+    named = named.replace(build_name(__version__, own_commit()), "BUILD")
     for line in named.splitlines():
         yield f"{mark} {line}".rstrip() + "\n"
 
@@ -164,6 +171,11 @@ def _stream(text: bytes, *, is_terminal: bool) -> io.TextIOWrapper:
     if is_terminal:
         return Terminal(text.decode())
     return io.TextIOWrapper(io.BytesIO(text), "utf-8", write_through=True)
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode()
 
 
 def _short(printed: str) -> str:
