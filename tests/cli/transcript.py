@@ -162,11 +162,6 @@ def _run(arguments: list[str], variables: dict[str, str], stdin: bytes) -> tuple
     return code, _written(out), _written(err)
 
 
-def _written(stream: io.TextIOWrapper) -> str:
-    assert isinstance(stream.buffer, io.BytesIO)
-    return stream.buffer.getvalue().decode()
-
-
 def _stream(text: bytes, *, is_terminal: bool) -> io.TextIOWrapper:
     if is_terminal:
         return Terminal(text.decode())

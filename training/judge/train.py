@@ -64,7 +64,7 @@ def train(
 
 @torch.no_grad()
 def mean_of(judges: Sequence[Judge]) -> Judge:
-    """Return a judge with the mean of the weights: runs that start alike can be averaged, and it errs less."""
+    """Return a judge with the mean weights of runs that began alike, which errs less than each of them."""
     mean = copy.deepcopy(judges[0])
     states = [each.state_dict() for each in judges]
     mean.load_state_dict({name: sum(state[name] for state in states) / len(states) for name in states[0]})
