@@ -37,6 +37,7 @@ from benchmarks import (
     screening,
     search,
     strangers,
+    twins,
 )
 from benchmarks.figures import Figure, as_json, has_failed, table
 from benchmarks.machine import machine
@@ -58,6 +59,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "relevance": relevance.measure,
     "injection": injection.measure,
     "precision": precision.measure,
+    "twins": twins.measure,
     "footprint": footprint.measure,
     "large": large.measure,
     "roundtrip": roundtrip.measure,

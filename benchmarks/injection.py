@@ -153,7 +153,7 @@ async def _save_world(world: World, stores: EntryStore) -> dict[str, str]:
         }
         if "text" in memory:
             values["content"] = memory["text"]
-        where = SaveContext(session=memory.get("session", "of the world"))
+        where = SaveContext(session=memory.get("session", memory["id"]))
         saved = await stores.save_fields(memory["collection"], values, where)
         ids[saved.id] = memory["id"]
     return ids

@@ -30,6 +30,7 @@ ActionKind = Literal["run", "write", "read"]
 Fate = Literal[
     "injected",
     "relevance",
+    "twin",
     "distance",
     "share",
     "limit",

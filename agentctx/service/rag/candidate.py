@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from agentctx.service.rag.relevance import Gate
 from agentctx.wire import Fate
+
+Standing: TypeAlias = Literal["exact", "has", "twin", "unknown"]
+"""How a passage stands to what the question names (`twins.standings`)."""
 
 
 class Candidate(NamedTuple):
@@ -19,7 +22,8 @@ class Candidate(NamedTuple):
     is better. `relevance` is the probability that the chunk answers the question, 0 until it is judged;
     `by_words` says that it was judged by words alone, `by_cue` that the distance is a cue's, `is_partial`
     that the text, or the cue with the words, has no vector. `rarity` sums the idf of the
-    question's words in it, 0 until read. `by_judge` says that the judge has read it.
+    question's words in it, 0 until read. `by_judge` says that the judge has read it, `names` how it stands to
+    what the question names.
     """
 
     chunk: int
@@ -33,6 +37,7 @@ class Candidate(NamedTuple):
     is_partial: bool = False
     rarity: float = 0.0
     by_judge: bool = False
+    names: Standing | None = None
 
     @property
     def is_unmeasured(self) -> bool:

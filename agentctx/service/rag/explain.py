@@ -114,7 +114,7 @@ def _narrowed(entry: Entry, search_filter: Filter) -> str | None:
 
 _ORDER: tuple[Fate, ...] = (
     "injected", "budget", "cap", "limit", "share", "duplicate",
-    "present", "relevance", "distance", "flagged", "stale",
+    "present", "relevance", "twin", "distance", "flagged", "stale",
 )  # fmt: skip
 
 
@@ -156,6 +156,7 @@ def explain_fate(
     messages: dict[Fate, str] = {
         "injected": "it is in the block",
         "relevance": _below(best.candidate, gate),
+        "twin": _twin(best.candidate),
         "distance": "it is farther than the question allows (embedding.rag.max_distance)",
         "share": f"better passages of the same entry take its {share} places (embedding.rag.max_per_entry)",
         "limit": f"others rank higher: it is #{fused_rank} of those found, and {limit} are used",
@@ -169,6 +170,12 @@ def explain_fate(
         "refused": "the vendor refused the call with this block, and got it without",
     }
     return Explanation(best.fate, messages[best.fate])
+
+
+def _twin(candidate: Candidate) -> str:
+    if candidate.names == "unknown":
+        return "the question is about a name that nothing found has; only others of its kind are known"
+    return "it names another of the kind that the question names (see docs/relevance.md)"
 
 
 def _below(candidate: Candidate, gate: Gate | None) -> str:

@@ -123,8 +123,14 @@ def passages(search: SearchInput) -> Steps[Ranking]:
         candidates = merge(search.word_hits, near, distances)
         fused = fuse(candidates, search.dense_weight, sum(search.rarity.values()))
     fused = to_choose_from(fused, question.order)
+    most = max((each.word_score or 0.0 for each in fused), default=0.0)
     count = max(READ, question.limit + SPARE)
-    read = [*fused[:count], *(worth_reading(fused[count:]) if search.query is not None else ())]
+    more = worth_reading(fused[count:]) if search.query is not None else []
+    # What a question names exactly may be far from its meaning.
+    more += [
+        each for each in fused[count:] if each.word_score and each not in more and each.word_score >= most
+    ]
+    read = [*fused[:count], *more]
     with stopwatch.stage("resolve"):
         around: ChunksWithTurns = yield WithTurns(
             [each.chunk for each in read], question.filter, search.query

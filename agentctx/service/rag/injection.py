@@ -1,6 +1,6 @@
 """Choose the candidates to inject into an LLM call, step by step. No I/O.
 
-ranked ──limit──► read ──stale──flagged──distance──relevance──present──duplicate──share──►
+ranked ──limit──► read ──stale──flagged──distance──twin──relevance──present──duplicate──share──►
 the answer ──cap──limit──budget──► block
 
 Before duplicates are dropped, what was saved on purpose comes first, and newer versions before older ones.
@@ -48,6 +48,8 @@ def select_candidates(
     if not rules.with_flagged:
         live = trace.kept("flagged", live, [c for c in live if not found[c.chunk].flags])
     near = trace.kept("distance", live, within_floor(live, rules.max_distance, keep_unmeasured=True))
+    if rules.gate is not None:
+        near = trace.kept("twin", near, [c for c in near if c.names not in {"twin", "unknown"}])
     admitted = _admitted(near, rules.gate)
     newest = newest_versions(admitted, near, found, rules.question)
     relevant = trace.kept("relevance", near, with_newest(admitted, near, newest))
@@ -77,12 +79,12 @@ def apply_caps(
 
 
 def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candidate]:
-    """Keep candidates that pass the gate, or, if judged by words alone, that have enough of the words."""
+    """Keep candidates that pass the gate, have the very identifier, or, judged by words, have enough."""
     if gate is None:
         return list(candidates)
     passes = gate.admits([0.0 if each.by_words else each.relevance for each in candidates])
     return [
         each
         for each, is_in in zip(candidates, passes, strict=True)
-        if is_in or (each.by_words and each.relevance >= BY_WORDS)
+        if is_in or each.names == "exact" or (each.by_words and each.relevance >= BY_WORDS)
     ]

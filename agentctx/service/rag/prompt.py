@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
@@ -10,6 +11,8 @@ from typing import NamedTuple
 
 from agentctx.storage.stop_words import is_grammar, stop_words_of
 
+FEW_WORDS = 8
+"""A prompt of at most this many words asks about what it names, unless it is a task: "lead time VX-500"."""
 SHORT_WORDS = 40
 """A prompt of at most this many words on one line is one question."""
 FIRST_WINDOW = 2_000
@@ -46,6 +49,15 @@ _FENCE = "```"
 _EMOTICON = re.compile(r"(?<!\S)(?:[:;=8x][-o^']?[)(dpo/\\|*3]+|<3+|\^_*\^|o_o|\\o/|t_t)(?!\S)")
 _STRETCHED = re.compile(r"(\w)\1{2,}")
 _ASKS = re.compile(r"[?\uff1f\u061f]|\b(?:which|what|when|where|who|whose|whom)\b", re.IGNORECASE)
+_INTERROGATIVE = "what|when|where|which|who|whose|whom|why|how"
+_AUXILIARY = "is|are|was|were|does|do|did|can|could|may|must|would|has|have|had|any"
+_ASKING = re.compile(
+    rf"\?\s*$|^(?:(?:and|so|but|then|hey|hi|remember),? )?(?:{_INTERROGATIVE}|{_AUXILIARY}|summary|anything"
+    rf"|(?:tell|remind|give|show) me|explain|describe|list|find)(?:'s)?\b"
+    rf"|[,:;-] (?:(?:in|by|until|since) )?(?:{_INTERROGATIVE}|{_AUXILIARY})(?:'s)?\b"
+    r"|^(?:in|on|at|by|for|from|to|until|since|after|through|under|with) (?:what|which|when|whom|whose)\b",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?\u061f])\s+|(?<=[\u3002\uff01\uff1f])")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
@@ -58,6 +70,21 @@ class SmallTalk(NamedTuple):
     vocatives: frozenset[str]
     phrases: re.Pattern[str]
     unspaced: re.Pattern[str]
+
+
+def read_words() -> dict[str, str]:
+    """Return the words by which names, and questions about them, are recognised."""
+    text = files("agentctx.service.rag").joinpath("names.toml").read_text(encoding="utf-8")
+    words: dict[str, str] = tomllib.loads(text)
+    return words
+
+
+@cache
+def _task() -> re.Pattern[str]:
+    verbs = "|".join(read_words()["tasks"].split())
+    polite = r"please|pls|now|then|ok|(?:can|could|would|will) you|let's|(?:we|i) (?:need|want) to|help me"
+    decides = r"(?<!what )(?<!how )\b(?:should|shall) (?:i|we|he|she|they)\b"
+    return re.compile(rf"^(?:(?:{polite}),? )*(?:{verbs})\b|{decides}", re.IGNORECASE)
 
 
 @cache
@@ -164,6 +191,21 @@ def _without_repetition(first: str, others: Sequence[str]) -> tuple[str, ...]:
     if MAX_REPETITION * len(distinct) >= len(words):
         return tuple(dict.fromkeys([first, *others]))
     return " ".join(distinct), *(text for text in others if not distinct.keys() >= set(text.split()[1:-1]))
+
+
+def own_words(prompt: str) -> str:
+    """Return what the writer of a prompt says: a short one is whole, of a longer one the lines of prose."""
+    text = prompt.strip()
+    return text if is_short(text) else "\n".join(line for line in _own_lines(text) if is_prose(line))
+
+
+def focus_of(text: str) -> str:
+    """Return the sentences that ask about what they name, without those in which a name merely stands."""
+    every = (each for line in text.splitlines() for each in _SENTENCE_END.split(line))
+    sentences = [each for each in every if not _task().search(each)]
+    if sentences == [text] and len(text.split()) <= FEW_WORDS:
+        return text
+    return "\n".join(each for each in sentences if _ASKING.search(each))
 
 
 def is_short(text: str) -> bool:

@@ -35,6 +35,7 @@ from agentctx.service.rag.retrieval import (
     without_typing_errors,
 )
 from agentctx.service.rag.select import Caps, distinct_texts, select
+from agentctx.service.rag.twins import by_names
 from agentctx.service.rag.unmeasured import order_by_distance, to_choose_from
 from agentctx.service.telemetry.labels import degradation
 from agentctx.storage.base import Storage
@@ -186,15 +187,20 @@ class RAGService:
         return await self._retrieval.find(allowed(question), LOOKED_AT, partial(ranks, entry=entry))
 
     async def _ranking(self, question: Question) -> Ranking:
-        """Return what was found for the question, and for what it means where a word is misspelled."""
+        """Return what was found for the question, and for what it means where a word is misspelled.
+
+        The names of the whole question decide, unless it is about an action.
+        """
         questions = sub_questions(question)
         rankings = await asyncio.gather(*self._searches(questions))
         ranking = merged(questions, rankings)
         meant = without_typing_errors(question.text, ranking)
-        if meant is None:
-            return ranking
-        again = [replace(question, filter=each, text=meant) for each in question.filters]
-        return merged([*questions, *again], [*rankings, *await asyncio.gather(*self._searches(again))])
+        if meant is not None:
+            again = [replace(question, filter=each, text=meant) for each in question.filters]
+            ranking = merged([*questions, *again], [*rankings, *await asyncio.gather(*self._searches(again))])
+        if question.action:
+            return replace(ranking, judged=question.action.judged(ranking.judged, ranking.texts))
+        return replace(ranking, judged=by_names(question.text, ranking.judged, ranking.texts))
 
     def _searches(self, questions: Sequence[Question]) -> list[Coroutine[Any, Any, Ranking]]:
         pool = max(pool_for(questions[0].limit), self._candidates)
@@ -205,8 +211,6 @@ class RAGService:
         until = asyncio.get_running_loop().time() + self._retrieval.deadline_s(question)
         with self._telemetry.answering(question.limit) as answering:
             ranking = await self._ranking(question)
-            if question.action:
-                ranking = replace(ranking, judged=question.action.judged(ranking.judged, ranking.texts))
             rules = await self._rules(question)
             first, judge = await self._judged(question, ranking, until)
             relevant = {each.chunk: each for each in first}

@@ -263,3 +263,35 @@ async def test_an_injection_waits_for_meaning_no_longer_than_configured(tmp_path
         provider.release()
     assert context.degraded == "deadline: it took longer than 0.01 s"
     assert sources(context) == ["k"]
+
+
+class TestNames:
+    async def test_a_twin_is_left_out_with_its_own_reason(self, core: Core) -> None:
+        await save(core, key="right", content="QRS-1234 was about the crash")
+        await save(core, key="twin", content="QRS-1243 was about the export")
+        await embedded(core)
+        context = await ask(core, "what was QRS-1234 about?", eagerness="normal")
+        assert (sources(context), fates(context)) == (["right"], {"injected": 1, "twin": 1})
+
+    async def test_the_very_identifier_passes_any_gate(self, core: Core) -> None:
+        await save(core, key="right", content="QRS-1234: the tax service got an empty id")
+        for number in range(40):
+            await save(
+                core, key=f"k{number}", content=f"reasons why shipping was slow that day, part {number}"
+            )
+        await embedded(core)
+        context = await ask(core, "reasons why shipping was slow, QRS-1234?", eagerness="careful")
+        assert "right" in sources(context)
+
+    async def test_a_question_about_an_unknown_name_gets_nothing(self, core: Core) -> None:
+        await save(core, key="twin", content="QRS-1243 was about the export")
+        await save(core, key="other", content="the export was about money")
+        await embedded(core)
+        context = await ask(core, "what was QRS-1234 about?", eagerness="eager")
+        assert (sources(context), context.block) == ([], "")
+
+    async def test_everything_includes_twins(self, core: Core) -> None:
+        await save(core, key="twin", content="QRS-1243 was about the export")
+        await embedded(core)
+        context = await ask(core, "what was QRS-1234 about?", eagerness="eager", everything=True)
+        assert sources(context) == ["twin"]
