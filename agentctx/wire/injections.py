@@ -21,13 +21,13 @@ class InjectionCandidate:
     relevance: float
     """The probability that the passage answers the question, 0 to 1; 0 if its text was not read."""
     fate: Fate
-    """`relevance`: too unlikely to answer the question; `twin`: names another of the kind that the question
-    names, or the question is about a name that nothing found has; `distance`: farther away than the question
-    allows; `share`: its entry has better passages; `limit`: there are enough better passages; `stale`:
-    changed in the meantime; `flagged`: resembles instructions, and the block is for a system prompt;
-    `present`: already in the conversation; `duplicate`: repeats another passage; `cap`: the block has enough
-    of its source, or of external entries; `budget`: the block is full; `refused`: it was in the block, but
-    the vendor refused the call and took it without."""
+    """`relevance`: too unlikely to answer the question, or far less likely than another; `twin`: names
+    another of the kind that the question names, or the question is about a name that nothing found has;
+    `distance`: farther away than the question allows; `share`: its entry has better passages; `limit`: there
+    are enough better passages; `stale`: changed in the meantime; `flagged`: resembles instructions, and the
+    block is for a system prompt; `present`: already in the conversation; `duplicate`: repeats another
+    passage; `cap`: the block has enough of its source, or of external entries; `budget`: the block is full;
+    `refused`: it was in the block, but the vendor refused the call and took it without."""
     duplicate_of: str | None = None
     """The entry that says the same."""
     reranked: int | None = None

@@ -21,9 +21,9 @@ class Candidate(NamedTuple):
     distance, 0 to 2; None if the chunk has no vector. `score` orders the candidates of one question, higher
     is better. `relevance` is the probability that the chunk answers the question, 0 until it is judged;
     `by_words` says that it was judged by words alone, `by_cue` that the distance is a cue's, `is_partial`
-    that the text, or the cue with the words, has no vector. `rarity` sums the idf of the
-    question's words in it, 0 until read. `by_judge` says that the judge has read it, `names` how it stands to
-    what the question names.
+    that the text, or the cue with the words, has no vector. `rarity` sums the idf of the question's words in
+    it, 0 until read. `behind` is by how much its log odds are below those of the best one for the same query.
+    `by_judge` says that the judge has read it, `names` how it stands to what the question names.
     """
 
     chunk: int
@@ -38,6 +38,7 @@ class Candidate(NamedTuple):
     rarity: float = 0.0
     by_judge: bool = False
     names: Standing | None = None
+    behind: float = 0.0
 
     @property
     def is_unmeasured(self) -> bool:

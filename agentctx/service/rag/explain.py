@@ -183,4 +183,6 @@ def _below(candidate: Candidate, gate: Gate | None) -> str:
         why = "it has no distance" if candidate.distance is None else "the model is not calibrated"
         return f"{why}, so words decide, and it has too few of the question's words"
     needed = "" if gate is None else f"; the best passage needs {gate.best:.2f}, others {gate.further:.2f}"
+    if gate is not None and candidate.relevance >= gate.further and candidate.behind > gate.behind:
+        return f"its relevance is {candidate.relevance:.2f}, and that of another passage far higher"
     return f"its relevance is {candidate.relevance:.2f}{needed} (injection.eagerness)"

@@ -18,7 +18,7 @@ from agentctx.service.rag.fuse import fuse, merge
 from agentctx.service.rag.periods import Period, narrowed
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.ranking import rank, ranking_text, with_neighbours, words_of
-from agentctx.service.rag.relevance import Calibration, relevance, relevance_by_words
+from agentctx.service.rag.relevance import Calibration, log_odds, relevance, relevance_by_words
 from agentctx.service.rag.unmeasured import leader, leader_first, to_choose_from, worth_reading
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.search import (
@@ -37,6 +37,8 @@ from agentctx.telemetry import Stage
 
 READ = 20
 """Minimum number of candidates that are read and judged; 40 would improve recall@10 on LoCoMo by .004."""
+BEHIND_OF_TURNS = 0.5
+"""How much of its distance to the best counts for a turn of a conversation."""
 SPARE = 12
 """Number of candidates read beyond the limit, to replace those dropped after reading."""
 
@@ -201,7 +203,21 @@ def _judged(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTu
     judged = judge(ranked, matched, words, search.query, calibration, with_cues, leads)
     if with_cues and calibration is not None:
         judged = ranked_by_relevance(judged, with_cues)
-    return leader_first(judged, leads)
+    return leader_first(behind_the_best(judged, around.turns), leads)
+
+
+def behind_the_best(judged: Sequence[Candidate], turns: Collection[int]) -> list[Candidate]:
+    """Set by how much each candidate is behind the best: turns by less, because they answer together, and
+    what has no vector yet by nothing.
+    """
+    best = log_odds(max((each.relevance for each in judged if not each.by_words), default=0.0))
+    counts = [
+        0.0 if each.is_unmeasured else BEHIND_OF_TURNS if each.chunk in turns else 1.0 for each in judged
+    ]
+    return [
+        each._replace(behind=count * (best - log_odds(each.relevance)))
+        for each, count in zip(judged, counts, strict=True)
+    ]
 
 
 def judge(

@@ -82,7 +82,8 @@ def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candid
     """Keep candidates that pass the gate, have the very identifier, or, judged by words, have enough."""
     if gate is None:
         return list(candidates)
-    passes = gate.admits([0.0 if each.by_words else each.relevance for each in candidates])
+    relevances = [0.0 if each.by_words else each.relevance for each in candidates]
+    passes = gate.admits(relevances, [each.behind for each in candidates])
     return [
         each
         for each, is_in in zip(candidates, passes, strict=True)

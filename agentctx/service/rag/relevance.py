@@ -28,6 +28,9 @@ GROWTH = 0.52
 """Growth of the gate's log odds with the logarithm of the number of memories, as chance hits grow."""
 FURTHER = 0.15
 """Relevance required of passages besides the best, in a memory of any size."""
+MAX_BEHIND = 2.5
+"""By how much the log odds of a further passage may be below those of the best one for the same query, in a
+memory of up to `USUAL_SIZE` entries."""
 NEAREST = 10
 """Number of nearest background texts that a prompt is compared with."""
 MIN_WORDS = 3
@@ -38,6 +41,8 @@ BY_WORDS, BY_FEW_WORDS = 0.5, 0.05
 
 Whatever the gate, the former is injected and the latter never.
 """
+
+_LEAST = 1e-12
 
 
 class Weights(NamedTuple):
@@ -142,21 +147,33 @@ def has_enough_words(words: WordMatch) -> bool:
 
 
 class Gate(NamedTuple):
-    """The relevance required for injection: by the best passage, and by each further one."""
+    """The relevance required for injection: by the best passage, and by each further one.
+
+    `behind` is the most by which the log odds of a further one may be below those of the best.
+    """
 
     best: float
     further: float = FURTHER
+    behind: float = MAX_BEHIND
 
     @classmethod
     def of(cls, eagerness: Eagerness, memories: int) -> Gate:
-        """Build the gate: more memories give more chance hits, so the best passage needs more relevance."""
-        odds = log_odds(MIN_RELEVANCE[eagerness]) + GROWTH * math.log(max(memories, 1) / USUAL_SIZE)
-        return cls(probability(odds))
+        """Build the gate: more memories give more chance hits, so the best passage needs more relevance, and
+        is farther from the others.
+        """
+        growth = GROWTH * math.log(max(memories, 1) / USUAL_SIZE)
+        best = probability(log_odds(MIN_RELEVANCE[eagerness]) + growth)
+        return cls(best, behind=MAX_BEHIND + max(growth, 0.0))
 
-    def admits(self, relevances: Sequence[float]) -> list[bool]:
-        """Return which passages pass: none unless the best passes; the others by their own relevance."""
+    def admits(self, relevances: Sequence[float], behind: Sequence[float]) -> list[bool]:
+        """Return which passages pass: none unless the best passes; the others by their own relevance, if
+        they are not too far `behind` the best one for the same query.
+        """
         best = max(relevances, default=0.0)
-        return [best >= self.best and (each == best or each >= self.further) for each in relevances]
+        return [
+            best >= self.best and (each == best or (each >= self.further and by <= self.behind))
+            for each, by in zip(relevances, behind, strict=True)
+        ]
 
 
 def falling(relevances: Sequence[float]) -> list[float]:
@@ -181,5 +198,5 @@ def probability(odds: float) -> float:
 
 
 def log_odds(p: float) -> float:
-    """Convert a probability between 0 and 1 to log odds."""
-    return math.log(p / (1 - p))
+    """Convert a probability to log odds, which are finite for 0 and 1 too."""
+    return math.log(max(p, _LEAST) / max(1 - p, _LEAST))

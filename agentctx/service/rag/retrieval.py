@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge as merge_sorted
@@ -225,6 +225,7 @@ def best_of_each(rankings: Sequence[Ranking]) -> Ranking:
         return rankings[0]
     judged = (candidate for each in rankings for candidate in each.judged)
     best = _first_of_each(sorted(judged, key=lambda candidate: -candidate.relevance))
+    best = [each._replace(behind=min(_behind(each.chunk, rankings))) for each in best]
     rest = (candidate for each in rankings for candidate in each.rest)
     return _together(rankings, best, _first_of_each(rest, known={candidate.chunk for candidate in best}))
 
@@ -243,6 +244,10 @@ def interleaved(rankings: Sequence[Ranking]) -> Ranking:
         judged.append(list(zip(best_remaining, each.judged, strict=True)))
     best = [candidate for _, candidate in merge_sorted(*judged, key=lambda row: -row[0])]
     return _together(rankings, best, [candidate for each in rankings for candidate in each.rest])
+
+
+def _behind(chunk: int, rankings: Sequence[Ranking]) -> Iterator[float]:
+    return (each.behind for ranking in rankings for each in ranking.judged if each.chunk == chunk)
 
 
 def _together(rankings: Sequence[Ranking], judged: list[Candidate], rest: list[Candidate]) -> Ranking:

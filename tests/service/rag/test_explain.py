@@ -160,6 +160,13 @@ def test_relevance_is_explained_by_its_figures() -> None:
     assert "injection.eagerness" in explained.message
 
 
+def test_a_passage_far_behind_another_is_explained_by_that() -> None:
+    candidate = Candidate(1, "e", 1.0, 0.5, relevance=0.3, behind=4.0)
+    passage = ConsideredCandidate(candidate=candidate, fate="relevance")
+    explained = explain_fate(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
+    assert explained.message == "its relevance is 0.30, and that of another passage far higher"
+
+
 def test_a_decision_by_words_alone_is_explained_by_words() -> None:
     candidate = Candidate(1, "e", 1.0, None, relevance=0.02, by_words=True)
     passage = ConsideredCandidate(candidate=candidate, fate="relevance")

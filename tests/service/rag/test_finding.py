@@ -7,10 +7,11 @@ from datetime import date
 from typing import TypeVar
 
 import numpy as np
+import pytest
 
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.explain import Ranks
-from agentctx.service.rag.finding import SearchInput, judge, passages, ranks
+from agentctx.service.rag.finding import SearchInput, behind_the_best, judge, passages, ranks
 from agentctx.service.rag.periods import Period
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.relevance import BY_WORDS, Calibration, Scale
@@ -128,3 +129,11 @@ def test_what_is_about_the_period_of_the_question_comes_first() -> None:
     search = replace(asked(with_vector=False), periods=[day])
     _, found = followed(passages(search), [ChunksWithTurns(texts, {}, {})])
     assert [each.chunk for each in found.judged] == [2, 1]
+
+
+def test_turns_are_less_far_behind_the_best_because_they_answer_together() -> None:
+    relevances = {1: 0.9, 2: 0.1, 3: 0.1}
+    best, other, turn = (Candidate(chunk, "e", None, 0.4, relevance=p) for chunk, p in relevances.items())
+    by_words = Candidate(4, "e", 1.0, None, relevance=1.0, by_words=True)
+    behind = [each.behind for each in behind_the_best([best, other, turn, by_words], {3})]
+    assert behind == [0.0, pytest.approx(4.394, abs=0.01), pytest.approx(2.197, abs=0.01), 0.0]

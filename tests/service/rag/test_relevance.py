@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agentctx.service.rag.relevance import (
     FURTHER,
+    MAX_BEHIND,
     UNFAMILIAR,
     Calibration,
     Gate,
@@ -78,10 +79,23 @@ def test_the_gate_grows_with_the_memory_and_falls_with_eagerness() -> None:
 
 def test_nothing_passes_unless_the_best_does() -> None:
     gate = Gate(best=0.5, further=FURTHER)
-    assert gate.admits([0.4, 0.3]) == [False, False]
-    assert gate.admits([0.1, 0.6, FURTHER]) == [False, True, True]
-    assert gate.admits([]) == []
-    assert Gate(best=0.05, further=0.3).admits([0.1, 0.05]) == [True, False], "the best needs no more"
+    assert gate.admits([0.4, 0.3], [0.0, 0.0]) == [False, False]
+    assert gate.admits([0.1, 0.6, FURTHER], [0.0] * 3) == [False, True, True]
+    assert gate.admits([], []) == []
+    best_needs_no_more = Gate(best=0.05, further=0.3).admits([0.1, 0.05], [0.0, 0.0])
+    assert best_needs_no_more == [True, False]
+
+
+def test_a_further_passage_far_behind_the_best_does_not_pass() -> None:
+    gate = Gate(best=0.5, behind=2.0)
+    assert gate.admits([0.9, 0.3, 0.3], [0.0, 1.9, 2.1]) == [True, True, False]
+    assert gate.admits([0.9], [9.0]) == [True], "the best passes, also if it is behind in its own query"
+
+
+def test_the_best_may_be_farther_ahead_in_a_large_memory() -> None:
+    allowed = [Gate.of("normal", size).behind for size in (0, 1, 35, 1_000, 100_000)]
+    assert allowed[0] == allowed[1] == allowed[2] == MAX_BEHIND
+    assert MAX_BEHIND < allowed[3] < allowed[4]
 
 
 @given(st.floats(0.001, 0.999))
@@ -96,3 +110,7 @@ def test_the_figures_of_a_list_never_rise_and_keep_their_sum(relevances: list[fl
     assert shown == sorted(shown, reverse=True)
     assert sum(shown) == pytest.approx(sum(relevances))
     assert falling(sorted(relevances, reverse=True)) == sorted(relevances, reverse=True)
+
+
+def test_log_odds_are_finite() -> None:
+    assert log_odds(0.0) < log_odds(1e-9) < log_odds(1 - 1e-9) < log_odds(1.0)

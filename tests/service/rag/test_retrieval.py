@@ -161,6 +161,15 @@ def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
     assert (len(both.judged), set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
 
 
+def test_a_candidate_is_as_far_behind_as_for_the_query_that_it_answers_best() -> None:
+    whole, part = (
+        Ranking([Candidate(1, "e1", None, 0.3, relevance=relevance, behind=behind)], [], {})
+        for relevance, behind in ((0.5, 4.0), (0.4, 0.0))
+    )
+    (candidate,) = best_of_each([whole, part]).judged
+    assert (candidate.relevance, candidate.behind) == (0.5, 0.0)
+
+
 def test_the_pool_grows_with_the_limit() -> None:
     assert pool_for(1) == MIN_POOL
     assert pool_for(100) > pool_for(50) > MIN_POOL
