@@ -203,7 +203,8 @@ def _judged(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTu
     judged = judge(ranked, matched, words, search.query, calibration, with_cues, leads)
     if with_cues and calibration is not None:
         judged = ranked_by_relevance(judged, with_cues)
-    return leader_first(behind_the_best(judged, around.turns), leads)
+    turns = {chunk for of, row in around.turns.items() for chunk in (of, *row.values())}
+    return leader_first(behind_the_best(judged, turns), leads)
 
 
 def behind_the_best(judged: Sequence[Candidate], turns: Collection[int]) -> list[Candidate]:

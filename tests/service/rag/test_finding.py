@@ -11,10 +11,17 @@ import pytest
 
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.explain import Ranks
-from agentctx.service.rag.finding import SearchInput, behind_the_best, judge, passages, ranks
+from agentctx.service.rag.finding import (
+    BEHIND_OF_TURNS,
+    SearchInput,
+    behind_the_best,
+    judge,
+    passages,
+    ranks,
+)
 from agentctx.service.rag.periods import Period
 from agentctx.service.rag.question import Question
-from agentctx.service.rag.relevance import BY_WORDS, Calibration, Scale
+from agentctx.service.rag.relevance import BY_WORDS, Calibration, Scale, log_odds
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.search import (
     ChunksWithTurns,
@@ -137,3 +144,14 @@ def test_turns_are_less_far_behind_the_best_because_they_answer_together() -> No
     by_words = Candidate(4, "e", 1.0, None, relevance=1.0, by_words=True)
     behind = [each.behind for each in behind_the_best([best, other, turn, by_words], {3})]
     assert behind == [0.0, pytest.approx(4.394, abs=0.01), pytest.approx(2.197, abs=0.01), 0.0]
+
+
+def test_a_neighbour_of_a_turn_is_a_turn() -> None:
+    near, neighbours = [NearestChunk(3, "3", 0.1)], {7: RankingText("7", "the apple pie")}
+    around = ChunksWithTurns({each: text(each) for each in (1, 3)}, {1: {1: 7}}, {7: 0.9}, neighbours)
+    asking = replace(asked(with_vector=True), calibration=CALIBRATION)
+    _, found = followed(passages(asking), [near, {1: 0.8, 2: 0.9}, around, {7: text(7)}])
+    best = max(each.relevance for each in found.judged)
+    odds = {each.chunk: (log_odds(best) - log_odds(each.relevance), each.behind) for each in found.judged}
+    for chunk in (1, 7):
+        assert odds[chunk][1] == pytest.approx(BEHIND_OF_TURNS * odds[chunk][0]) != 0.0
