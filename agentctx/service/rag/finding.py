@@ -6,6 +6,7 @@ of a connection would have to wait for each other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -18,7 +19,7 @@ from agentctx.service.rag.fuse import fuse, merge
 from agentctx.service.rag.periods import Period, narrowed
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.ranking import rank, ranking_text, with_neighbours, words_of
-from agentctx.service.rag.relevance import Calibration, log_odds, relevance, relevance_by_words
+from agentctx.service.rag.relevance import Calibration, log_odds, probability, relevance, relevance_by_words
 from agentctx.service.rag.unmeasured import leader, leader_first, to_choose_from, worth_reading
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.search import (
@@ -203,8 +204,17 @@ def _judged(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTu
     judged = judge(ranked, matched, words, search.query, calibration, with_cues, leads)
     if with_cues and calibration is not None:
         judged = ranked_by_relevance(judged, with_cues)
+    judged = less_likely(judged, search.question.tries)
     turns = {chunk for of, row in around.turns.items() for chunk in (of, *row.values())}
     return leader_first(behind_the_best(judged, turns), leads)
+
+
+def less_likely(judged: Sequence[Candidate], tries: int) -> list[Candidate]:
+    """Divide the odds of each candidate by the number of tries that found it."""
+    if tries == 1:
+        return list(judged)
+    odds = [log_odds(each.relevance) - math.log(tries) for each in judged]
+    return [each._replace(relevance=probability(by)) for each, by in zip(judged, odds, strict=True)]
 
 
 def behind_the_best(judged: Sequence[Candidate], turns: Collection[int]) -> list[Candidate]:

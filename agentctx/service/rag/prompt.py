@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from agentctx.storage.stop_words import is_grammar, stop_words_of
+from agentctx.storage.stop_words import STOP_WORDS, is_grammar, stop_words_of
 
 FEW_WORDS = 8
 """A prompt of at most this many words asks about what it names, unless it is a task: "lead time VX-500"."""
@@ -28,6 +28,8 @@ MIN_QUESTION_WORDS = 2
 """Minimum words of a line of prose, and of a sentence that ends in a question mark."""
 MAX_QUESTIONS = 3
 """Maximum number of questions of a short prompt that are also searched one by one."""
+MIN_PARTS, MAX_PARTS = 3, 6
+"""How many parts with a name make a prompt a compound one, and how many of them are asked one by one."""
 MIN_PROSE = 0.82
 """Minimum share of letters, spaces and punctuation in a line of prose."""
 
@@ -60,6 +62,7 @@ _ASKING = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?\u061f])\s+|(?<=[\u3002\uff01\uff1f])")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:]\s+)\w")
 
 
 class SmallTalk(NamedTuple):
@@ -179,6 +182,27 @@ def queries_of(prompt: str) -> tuple[str, ...]:
     around = [first[:LONGEST_LINE], last[-LONGEST_LINE:]] if first else []
     asked = next((found for line in reversed(lines) if _is_text(line) for found in _last_questions(line)), "")
     return _without_repetition(text[:FIRST_WINDOW], tuple(filter(None, dict.fromkeys([*around, asked]))))
+
+
+def parts_of(prompt: str) -> tuple[str, ...]:
+    """Return the parts of a short English prompt that names several things; none of any other prompt.
+
+    A part is what stands between stop words or punctuation marks, and has a name: a capital, except at the
+    beginning of a sentence. For the prompt as a whole, each of the things would be a small part of it.
+    """
+    if not is_short(prompt) or stop_words_of(prompt) != STOP_WORDS:
+        return ()
+    text = _SENTENCE_START.sub(lambda found: found[0].lower(), prompt.strip())
+    parts = (part.strip() for part in _between_parts().split(text))
+    named = tuple(dict.fromkeys(part for part in parts if part != part.lower()))
+    return named[:MAX_PARTS] if len(named) >= MIN_PARTS else ()
+
+
+@cache
+def _between_parts() -> re.Pattern[str]:
+    in_word = r"[\w'\u2019/@-]"
+    words = rf"(?<!{in_word})(?<!\.)(?:{_longest_first(set(STOP_WORDS))})(?!{in_word}|\.\w)"
+    return re.compile(rf"{words}|[^\w\s.'\u2019/@-]+|\.(?!\w)", re.IGNORECASE)
 
 
 def _without_repetition(first: str, others: Sequence[str]) -> tuple[str, ...]:

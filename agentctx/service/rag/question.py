@@ -39,6 +39,8 @@ class Question:
     """Deadline in seconds; None uses the setting."""
     action: AskedAction | None = None
     """What the agent is about to do; `text` is its query."""
+    tries: int = 1
+    """How many parts of one prompt are asked, this being one: by chance, one of many is near to something."""
     asker: int | None = None
     """The uid of the caller; passages saved by other users are capped."""
 

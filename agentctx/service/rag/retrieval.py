@@ -19,7 +19,7 @@ from agentctx.errors import AgentctxError, DeadlineExceeded, ProviderFailed, Sto
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.finding import Ranking, SearchInput, Stopwatch
 from agentctx.service.rag.periods import day_of, periods_in
-from agentctx.service.rag.prompt import is_short, queries_of
+from agentctx.service.rag.prompt import is_short, parts_of, queries_of
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.ranking import ranking_text, words_of
 from agentctx.service.rag.relevance import Calibration
@@ -189,27 +189,44 @@ class Retrieval:
                 self._vectors.popitem(last=False)
 
 
-def sub_questions(question: Question) -> list[Question]:
-    """Expand a question into one per namespace and query of the prompt.
+def sub_questions(question: Question, *, in_parts: bool = False) -> list[Question]:
+    """Expand a question into one per namespace and query of the prompt; `in_parts`, also per thing it names.
 
-    A long prompt has several queries; the most relevant of their answers count.
+    The most relevant of their answers count.
     """
-    texts = queries_of(question.text)
-    return [replace(question, filter=each, text=text) for each in question.filters for text in texts]
+    tries = dict.fromkeys(queries_of(question.text), 1)
+    if in_parts:
+        parts = parts_of(question.text)
+        tries |= {part: len(parts) for part in parts if part not in tries}
+    return [
+        replace(question, filter=each, text=text, tries=number)
+        for each in question.filters
+        for text, number in tries.items()
+    ]
 
 
 def merged(questions: Sequence[Question], rankings: Sequence[Ranking]) -> Ranking:
     """Merge what was found for the questions from `sub_questions` into one ranking."""
-    by_namespace: dict[str, list[Ranking]] = {}
+    by_namespace: dict[str, list[tuple[int, Ranking]]] = {}
     for question, each in zip(questions, rankings, strict=True):
-        by_namespace.setdefault(question.filter.namespace, []).append(each)
-    merge = interleaved([best_of_each(some) for some in by_namespace.values()])
+        by_namespace.setdefault(question.filter.namespace, []).append((question.tries, each))
+    merge = interleaved([_with_parts(some) for some in by_namespace.values()])
     # The words of different texts cannot be compared, so those of the first decide, in all namespaces.
     first = (
         each for question, each in zip(questions, rankings, strict=True) if question.text == questions[0].text
     )
     leads = leader([candidate for each in first for candidate in each.judged])
     return replace(merge, judged=leader_first(merge.judged, leads))
+
+
+def _with_parts(found: Sequence[tuple[int, Ranking]]) -> Ranking:
+    """Merge what was found, given with the tries: parts of a prompt do not change the order of the whole."""
+    whole = best_of_each([each for tries, each in found if tries == 1])
+    if all(tries == 1 for tries, _ in found):
+        return whole
+    rank = {candidate.chunk: at for at, candidate in enumerate(whole.judged)}
+    both = best_of_each([each for _, each in found])
+    return replace(both, judged=sorted(both.judged, key=lambda each: rank.get(each.chunk, len(rank))))
 
 
 def without_typing_errors(text: str, ranking: Ranking) -> str | None:

@@ -186,12 +186,12 @@ class RAGService:
         """Return the ranks of an entry among everything the question finds in its first namespace."""
         return await self._retrieval.find(allowed(question), LOOKED_AT, partial(ranks, entry=entry))
 
-    async def _ranking(self, question: Question) -> Ranking:
+    async def _ranking(self, question: Question, *, in_parts: bool = False) -> Ranking:
         """Return what was found for the question, and for what it means where a word is misspelled.
 
         The names of the whole question decide, unless it is about an action.
         """
-        questions = sub_questions(question)
+        questions = sub_questions(question, in_parts=in_parts)
         rankings = await asyncio.gather(*self._searches(questions))
         ranking = merged(questions, rankings)
         meant = without_typing_errors(question.text, ranking)
@@ -210,7 +210,7 @@ class RAGService:
         """Choose the passages to inject; the trace records the fate of every candidate."""
         until = asyncio.get_running_loop().time() + self._retrieval.deadline_s(question)
         with self._telemetry.answering(question.limit) as answering:
-            ranking = await self._ranking(question)
+            ranking = await self._ranking(question, in_parts=True)
             rules = await self._rules(question)
             first, judge = await self._judged(question, ranking, until)
             relevant = {each.chunk: each for each in first}

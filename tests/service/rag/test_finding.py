@@ -16,6 +16,7 @@ from agentctx.service.rag.finding import (
     SearchInput,
     behind_the_best,
     judge,
+    less_likely,
     passages,
     ranks,
 )
@@ -155,3 +156,9 @@ def test_a_neighbour_of_a_turn_is_a_turn() -> None:
     odds = {each.chunk: (log_odds(best) - log_odds(each.relevance), each.behind) for each in found.judged}
     for chunk in (1, 7):
         assert odds[chunk][1] == pytest.approx(BEHIND_OF_TURNS * odds[chunk][0]) != 0.0
+
+
+def test_what_one_of_several_tries_found_is_less_likely() -> None:
+    candidates = [Candidate(1, "e", None, 0.4, relevance=0.5), Candidate(2, "f", None, 0.4, relevance=0.0)]
+    assert less_likely(candidates, 1) == candidates
+    assert [round(each.relevance, 3) for each in less_likely(candidates, 3)] == [0.25, 0.0]

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.service.rag.prompt import FIRST_WINDOW, has_content, is_prose, not_looked_up, queries_of
+from agentctx.service.rag.prompt import (
+    FIRST_WINDOW,
+    MAX_PARTS,
+    has_content,
+    is_prose,
+    not_looked_up,
+    parts_of,
+    queries_of,
+)
 
 PASTE = "\n".join(f"    result[{n}] = compute(values[{n}], scale={n});" for n in range(90))
 
@@ -121,6 +129,37 @@ def test_a_question_of_one_word_is_asked(prompt: str) -> None:
 
 def test_a_short_prompt_is_one_question() -> None:
     assert queries_of("  When do deploys happen? ") == ("When do deploys happen?",)
+
+
+def test_a_prompt_that_names_several_things_has_parts() -> None:
+    assert parts_of("Move the Grafana boards, the nightly Kafka job and the iOS builds to Lyon.") == (
+        "Grafana boards",
+        "nightly Kafka job",
+        "iOS builds",
+        "Lyon",
+    )
+    assert parts_of("What does Kafka cost in Lyon?") == ()
+
+
+def test_capitals_that_begin_a_sentence_are_no_names() -> None:
+    assert parts_of("Boards first. Kafka next. Builds last. Lyon after that.") == ()
+
+
+def test_a_word_with_a_dash_or_a_dot_is_not_divided() -> None:
+    assert parts_of("Is sign-off in Fly.io, README.md or by-Anna.doc?") == (
+        "Fly.io",
+        "README.md",
+        "by-Anna.doc",
+    )
+
+
+def test_other_languages_use_capitals_for_other_words() -> None:
+    assert parts_of("Wie kommen die Tafeln, der Auftrag und die Bauten nach Lyon?") == ()
+
+
+def test_a_long_prompt_has_no_parts_and_a_short_one_few() -> None:
+    assert parts_of("Kafka, Lyon, Grafana\nand iOS") == ()
+    assert len(parts_of(", ".join(f"the App{number}" for number in range(15)))) == MAX_PARTS
 
 
 def test_a_long_prompt_also_asks_the_lines_of_prose_around_a_paste() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar, cast
 
 import numpy as np
@@ -22,7 +23,9 @@ from agentctx.service.rag.retrieval import (
     ServingModel,
     best_of_each,
     interleaved,
+    merged,
     pool_for,
+    sub_questions,
 )
 from agentctx.storage.search import (
     Filter,
@@ -159,6 +162,26 @@ def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
     both = best_of_each([first, second])
     assert [(each.chunk, each.relevance) for each in both.candidates] == [(1, 0.9), (2, 0.6), (3, 0.0)]
     assert (len(both.judged), set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
+
+
+def test_a_call_asks_a_compound_prompt_also_in_parts() -> None:
+    text = "Move the Grafana boards, the nightly Kafka job and the iOS builds to Lyon"
+    question = Question(text=text, filter=Filter(namespace="n"), also=("m",), limit=5)
+    parts = ["Grafana boards", "nightly Kafka job", "iOS builds", "Lyon"]
+    asked = [
+        (each.filter.namespace, each.text, each.tries) for each in sub_questions(question, in_parts=True)
+    ]
+    assert asked == [
+        (name, each, 1 if each == text else len(parts)) for name in ("n", "m") for each in (text, *parts)
+    ]
+    assert [each.text for each in sub_questions(question)] == [text, text]
+
+
+def test_parts_make_candidates_more_likely_in_the_order_of_the_whole() -> None:
+    whole = Question(text="a b", filter=Filter(namespace="n"), limit=5)
+    part = replace(whole, text="a", tries=3)
+    both = merged([whole, part], [ranking(1, [0.1, 0.6]), ranking(1, [0.4, 0.2, 0.3])])
+    assert [(each.chunk, each.relevance) for each in both.judged] == [(1, 0.4), (2, 0.6), (3, 0.3)]
 
 
 def test_a_candidate_is_as_far_behind_as_for_the_query_that_it_answers_best() -> None:
