@@ -87,5 +87,5 @@ def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candid
     return [
         each
         for each, is_in in zip(candidates, passes, strict=True)
-        if is_in or each.names == "exact" or (each.by_words and each.relevance >= BY_WORDS)
+        if is_in or (each.names == "exact" and each.relevance >= 0.1) or (each.by_words and each.relevance >= BY_WORDS)
     ]

@@ -29,7 +29,7 @@ class Blend(NamedTuple):
     constant: float
 
 
-BLEND = Blend(0.95, 0.45, -0.62)
+BLEND = Blend(0.6, 0.6, -0.25)
 WITH_PASTE = Blend(0.35, 1.0, 0.0)
 """For a prompt with a paste, of which the judge reads the prose only."""
 
@@ -38,14 +38,16 @@ def left_open(candidates: Sequence[Candidate], level: float | None) -> list[Cand
     """Return the candidates that the judge should read, most relevant first.
 
     There are none for a question of unknown `level` (`Calibration.level`), and for one in a language that the
-    model does not know.
+    model does not know. What words alone or the very identifier decided is not open.
     """
     if level is None or level > UNFAMILIAR:
         return []
-    worth = [
-        each for each in candidates[:LOOKED_AT] if not each.by_words and each.relevance >= LEAST_RELEVANCE
-    ]
+    worth = [each for each in candidates[:LOOKED_AT] if _is_open(each)]
     return sorted(worth, key=lambda each: -each.relevance)[:MOST_READ]
+
+
+def _is_open(candidate: Candidate) -> bool:
+    return candidate.relevance >= LEAST_RELEVANCE and not candidate.by_words
 
 
 def text_to_judge(prompt: str) -> str:
@@ -58,7 +60,10 @@ def text_to_judge(prompt: str) -> str:
 def judged(candidates: Sequence[Candidate], scores: Mapping[int, float], prompt: str) -> list[Candidate]:
     """Set the relevance of the chunks that have a score, and order them among the places that they take."""
     blend = BLEND if is_short(prompt.strip()) else WITH_PASTE
-    read = (_blended(each, scores[each.chunk], blend) for each in candidates if each.chunk in scores)
+    read = [_blended(each, scores[each.chunk], blend) for each in candidates if each.chunk in scores]
+    best = max((each.relevance for each in read), default=0.5)
+    behind = [min(each.behind, log_odds(best) - log_odds(each.relevance)) for each in read]
+    read = [each._replace(behind=by) for each, by in zip(read, behind, strict=True)]
     best_first = iter(sorted(read, key=lambda each: -each.relevance))
     return [next(best_first) if each.chunk in scores else each for each in candidates]
 
