@@ -132,6 +132,7 @@ class Opencode(RealAgent):
     program = "opencode-linux-*/bin/opencode"
     vendor = "anthropic"
     hook_role = "user"
+    tells_before = False
     shell = ("bash", "command")
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
@@ -200,6 +201,7 @@ class GeminiCli(RealAgent):
     program = ".bin/gemini"
     vendor = "google"
     hook_role = "user"
+    tells_before = False
     shell = ("run_shell_command", "command")
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
@@ -227,6 +229,8 @@ class QwenCode(RealAgent):
     program = ".bin/qwen"
     vendor = "openai"
     hook_role = "user"
+    tells_before = False
+    tells_after = False
     shell = ("run_shell_command", "command")
     compacting_prompt = "/compress"
     keeps_prefix = False  # it moves its own reminders
@@ -279,6 +283,7 @@ class Pi(RealAgent):
     program = ".bin/pi"
     vendor = "anthropic"
     hook_role = "user"
+    tells_before = False
     shell = ("bash", "command")
     can_be_wrapped = False
 

@@ -177,9 +177,7 @@ def _gemini(folder: Path, launch: Launch) -> list[FileEdits]:
 
 def _qwen(folder: Path, launch: Launch) -> list[FileEdits]:
     saving = ["PostCompact"] if launch.remember else []
-    acting = ["PreToolUse", "PostToolUse", "PostToolUseFailure"]
-    events = [*_events(launch, "UserPromptSubmit", "Stop"), *saving, *acting]
-    return _settings(folder, launch, "qwen", events)
+    return _settings(folder, launch, "qwen", [*_events(launch, "UserPromptSubmit", "Stop"), *saving])
 
 
 def _settings(folder: Path, launch: Launch, agent: str, events: Sequence[str]) -> list[FileEdits]:
@@ -200,12 +198,12 @@ def _copilot(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
         "userPromptSubmitted",
         "preToolUse",
         "postToolUse",
-        "postToolUseFailure",
         *(["agentStop", "sessionEnd"] if launch.remember else []),
     ]
+    commands = {event: launch.hook(event, "copilot") for event in events}
+    commands["preToolUse"] += " || true"  # a hook that fails, as without the program, denies the call
     hooks = {
-        event: [{"type": "command", "bash": launch.hook(event, "copilot"), "timeoutSec": 3}]
-        for event in events
+        event: [{"type": "command", "bash": command, "timeoutSec": 3}] for event, command in commands.items()
     }
     text = as_json({"version": 1, "hooks": hooks})
     entry = _server_entry(launch, "copilot", type="local") | {"tools": ["*"]}

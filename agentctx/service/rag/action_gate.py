@@ -24,7 +24,7 @@ from agentctx.storage.search import ResolvedChunk
 from agentctx.wire import ActionKind
 
 MIN_CONCERN: Final[Mapping[Eagerness, float]] = MappingProxyType(
-    {"careful": 0.2, "normal": 0.13, "eager": 0.1}
+    {"careful": 0.2, "normal": 0.14, "eager": 0.1}
 )
 """The probability required that a memory concerns an action."""
 MIN_FIT: Final[Mapping[Eagerness, float]] = MappingProxyType({"careful": 0.4, "normal": 0.25, "eager": 0.15})

@@ -1,8 +1,8 @@
 """Estimate the probability that a memory concerns an action, by the names and words of both. No I/O.
 
 A learning concerns an action that does what its trigger says; another memory, one that does something with
-what it is about. Whoever already does what a memory says to do is told nothing. docs/relevance.md names the
-data on which the weights were fitted, and says why similarities of meaning are not among them.
+what it is about. An action that already does what a memory says to do needs none. docs/relevance.md names
+the data on which the weights were fitted, and says why similarities of meaning are not among them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from agentctx.service.rag.action import ActionNames, operations, stems_in
 from agentctx.service.rag.name_match import is_path, match, path_match, word_match
 from agentctx.service.rag.relevance import probability
-from agentctx.service.rag.terms import Term, TermGroup, TermKind, term_groups
+from agentctx.service.rag.terms import MemoryTerm, TermGroup, TermKind, term_groups
 from agentctx.service.rag.word_match import stem_of
 
 Rarity: TypeAlias = Mapping[str, float]
@@ -159,9 +159,9 @@ def _coverage(rows: Iterable[_Weighed]) -> float:
     return sum(weight * matched for _, matched, weight in rows) / total if total else 0.0
 
 
-def _operations(term: Term) -> frozenset[str]:
+def _operations(term: MemoryTerm) -> frozenset[str]:
     return operations().by_stem.get(stem_of(term.text.lower()), frozenset())
 
 
-def _terms(groups: Iterable[TermGroup]) -> Iterator[Term]:
+def _terms(groups: Iterable[TermGroup]) -> Iterator[MemoryTerm]:
     return (term for group in groups for term in group.terms)

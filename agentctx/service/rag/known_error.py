@@ -70,8 +70,8 @@ class ErrorEvidence(NamedTuple):
     identifier: float
 
 
-WEIGHTS = ErrorEvidence(5.2, 2.7, 1.6, 2.2, 1.8, 2.2)
-CONSTANT = -9.1
+WEIGHTS = ErrorEvidence(words=5.2, order=2.7, mass=1.6, quoted=4.0, number=1.8, identifier=2.2)
+CONSTANT = -10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from agentctx.service.rag.action import ActionNames, PathUse, operations, parts_of, stems_in
-from agentctx.service.rag.terms import Term
+from agentctx.service.rag.terms import MemoryTerm
 from agentctx.service.rag.word_match import stem_of
 
 BY_PARTS: Final = 0.8
@@ -23,7 +23,7 @@ BY_THING: Final = 0.35
 _HOST = re.compile(r"..[-\d]|[-\d]..")
 
 
-def match(term: Term, action: ActionNames) -> float:
+def match(term: MemoryTerm, action: ActionNames) -> float:
     """Return how well an action matches a term, 0 to 1."""
     if term.kind == "flag":
         return float(term.text.partition("=")[0] in action.flags)
@@ -47,7 +47,7 @@ def word_match(word: str, action: ActionNames) -> float:
     return BY_THING if known.things.get(stem, frozenset()) & action.things else 0.0
 
 
-def is_path(term: Term) -> bool:
+def is_path(term: MemoryTerm) -> bool:
     """Return whether a term may be a path or a host, with its parts after slashes or dots."""
     return term.kind == "name" and ("/" in term.text or "." in term.text)
 

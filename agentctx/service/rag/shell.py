@@ -154,7 +154,7 @@ def _redirected(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _inner_at(program: str, words: Sequence[str]) -> int | None:
-    """Return where the program that a wrapper runs begins; None if it is no wrapper, or runs nothing."""
+    """Return where the program that a wrapper runs begins; None if it runs none."""
     wrappers, name, at = _wrappers(), program, 1
     while name not in wrappers:
         at = _after_options(words, at, _BEFORE_SUBCOMMAND)

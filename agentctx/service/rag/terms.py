@@ -32,6 +32,8 @@ _GENERIC: Final = frozenset(
     need needs way also even yet since later soon bare plain
     """.split()  # noqa: SIM905 - a literal would take one line per word
 )
+_SUBCOMMANDS: Final = frozenset({"up", "down"})
+"""Stop words that name what many programs do."""
 _CLAUSE: Final = frozenset(
     """
     that which when while where because after before since unless
@@ -43,7 +45,7 @@ _REACH: Final = 4
 """How many terms a word like "not" or "by" reaches, within its sentence."""
 
 
-class Term(NamedTuple):
+class MemoryTerm(NamedTuple):
     """A name or a word of a text."""
 
     text: str
@@ -59,7 +61,7 @@ class Term(NamedTuple):
 class TermGroup(NamedTuple):
     """Terms of which one suffices: `-v / --volumes`. `is_head`: before any condition."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[MemoryTerm, ...]
     is_head: bool = True
     is_optional: bool = False
     is_listed: bool = False
@@ -97,13 +99,13 @@ class _Reader:
             self.is_head = self.is_head and not (low in _CLAUSE and len(self.groups) >= _HEAD_WORDS)
             kind = _kind(core)
             if kind != "word" or not _is_empty(low):
-                self._add(Term(core, kind, self.excepted > 0, self.denied > 0, self.means > 0))
+                self._add(MemoryTerm(core, kind, self.excepted > 0, self.denied > 0, self.means > 0))
                 self.is_listed = raw.endswith(",")
         self.before = low
         if raw.rstrip("`'\")")[-1:] in {".", ";"}:
             self._end_sentence()
 
-    def _add(self, term: Term) -> None:
+    def _add(self, term: MemoryTerm) -> None:
         groups = self.groups
         joins = self.joins if self.joins != "and" or term.kind != "word" else ""
         if joins and groups and groups[-1].terms[-1].kind == term.kind:
@@ -151,4 +153,6 @@ def _kind(core: str) -> TermKind:
 
 
 def _is_empty(low: str) -> bool:
-    return low in STOP_WORDS or low in _GENERIC or not any(map(str.isalnum, low))
+    return (
+        (low in STOP_WORDS and low not in _SUBCOMMANDS) or low in _GENERIC or not any(map(str.isalnum, low))
+    )
