@@ -104,6 +104,16 @@ def test_an_agent_without_messages_to_its_user_logs_that_the_daemon_is_away(tmp_
     assert without_a_daemon(tmp_path, "userPromptSubmitted", "copilot", "s1") == ""
 
 
+def test_before_a_tool_call_nobody_is_told_that_the_daemon_is_away(tmp_path: Path) -> None:
+    payload = json.dumps(
+        {"session_id": "s1", "tool_name": "Bash", "tool_input": {"command": "make"}}
+    ).encode()
+    for client in ("claude-code", "copilot"):
+        at = ("--client", client, "--socket", str(tmp_path / "none"))
+        done = hook(tmp_path, "PreToolUse", payload, *at)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 def test_a_home_that_keeps_no_notes_repeats_nothing_in_prompts(tmp_path: Path) -> None:
     (tmp_path / ".local").touch()
     assert without_a_daemon(tmp_path, "UserPromptSubmit", "codex", "s1") == ""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from agentctx.service.rag.action import ActionNames
@@ -89,6 +93,34 @@ def test_an_action_that_follows_a_memory_needs_none(memory: MemoryTerms, text: s
 def test_what_a_fix_forbids_or_the_trigger_names_is_not_followed() -> None:
     assert not follows(NODES, ActionNames.of("run", "ssh box-07 node-test --shared"))
     assert not follows(VOLUMES, ActionNames.of("run", "docker compose down -v"))
+
+
+@pytest.mark.parametrize("world", ["shop", "firmware"])
+def test_most_of_what_concerns_the_actions_of_a_world_is_given(world: str) -> None:
+    """Two worlds that were written for the weights, with near misses for half of the actions."""
+    memories = {row["id"]: _terms(row) for row in rows(world, "memories")}
+    rarity = rarity_among(memories.values())
+    given: list[bool] = []
+    false: list[bool] = []
+    for row in rows(world, "actions"):
+        kind = {"Bash": "run", "Read": "read"}.get(row["tool"], "write")
+        names = ActionNames.of(kind, row.get("command") or row["file_path"], row["cwd"])  # type: ignore[arg-type]
+        least = MIN_CONCERN["normal"]
+        passed = {name for name, each in memories.items() if concern(each, names, rarity) >= least}
+        (given if row["relevant"] else false).append(bool(passed & set(row["relevant"] or passed)))
+    assert sum(given) / len(given) >= 0.8
+    assert sum(false) / len(false) <= 0.25
+
+
+def _terms(row: dict[str, Any]) -> MemoryTerms:
+    if "text" in row:
+        return terms_of_text(row["text"])
+    return terms_of_learning(row["trigger"], row["fix"], f"{row['diagnosis']} {row['error_pattern']}")
+
+
+def rows(world: str, name: str) -> list[dict[str, Any]]:
+    path = Path(__file__).with_name("actions") / world / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def test_nothing_is_concerned_without_terms() -> None:
