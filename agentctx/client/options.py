@@ -150,8 +150,9 @@ class ContextOptions(SearchOptions, total=False):
     """`SearchOptions`, plus the block's token limit, its placement, and what the conversation already holds.
 
     `all` also includes passages that are not relevant enough for an LLM call. `conversation` leaves out
-    passages already injected into that conversation, unless it `restarted`. With `action`, the query is a
-    command or a path, in an absolute `folder`; with `error`, the command has failed.
+    passages already injected into that conversation, unless it `restarted`; with an empty query, `decided`
+    lists what it decided. With `action`, the query is a command or a path, in an absolute `folder`; with
+    `error`, the command has failed.
     """
 
     budget_tokens: int | None
@@ -163,6 +164,7 @@ class ContextOptions(SearchOptions, total=False):
     action: ActionKind | None
     folder: str | None
     error: str | None
+    decided: bool | None
 
 
 class ListOptions(EntryFilter, total=False):

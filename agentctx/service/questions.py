@@ -15,7 +15,7 @@ from agentctx.service.access.policy import READ
 from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.operations import Operation
 from agentctx.service.rag.action_gate import AskedAction
-from agentctx.service.rag.question import Answer, Question
+from agentctx.service.rag.question import TRUST_OF_SYSTEM, Answer, Question
 from agentctx.service.rag.service import RAGService
 from agentctx.service.receipts import ReceiptLog, make_receipt, question_hash
 from agentctx.service.stores.base import EntryStore
@@ -91,6 +91,7 @@ class Questions:
             degraded=context.degraded,
             rerank=context.rerank,
             injection_id=injection_id,
+            left_out=context.left_out,
         )
 
     async def _passages(self, request: wire.SearchRequest, answer: Answer) -> list[wire.Passage]:
@@ -101,9 +102,15 @@ class Questions:
     async def question_of(self, request: wire.ContextRequest, peer: Peer) -> Question:
         """Build the question of a context request, with what its conversation has. Raises `InvalidInput`."""
         question = self._context_question(request, peer)
-        if not request.conversation or request.restarted:
+        if not request.conversation:
             return question
         conversation = self._name(request.conversation) or ""
+        if request.decided:
+            wanted = replace(question.filter, session=conversation, trust=TRUST_OF_SYSTEM)
+            began = await self.receipts.began(conversation, peer.uid)
+            question = replace(question, filter=wanted, decided=(conversation, began))
+        if request.restarted:
+            return question
         chunks, restarted = await self.receipts.injected_in(conversation, peer.uid)
         present = [*question.present, *(await self._texts(chunks, question) if chunks else ())]
         return replace(question, present=present, own=(conversation, restarted))
@@ -149,7 +156,7 @@ class Questions:
             maximum = limits.max_query_chars
             raise TooLarge(f"The question has {len(request.query)} characters; the limit is {maximum}.")
         _check_namespaces(request)
-        if not request.query.strip():
+        if not request.query.strip() and not (isinstance(request, wire.ContextRequest) and request.all):
             raise InvalidInput("The question is empty.", hint="Ask in a few words.")
         limit = rag.max_results if request.limit is None else request.limit
         if not 1 <= limit <= limits.max_results:

@@ -98,6 +98,10 @@ class ReceiptLog(WriteBehind[Receipt]):
         restarted = receipts[-1].created if receipts and receipts[-1].restarted else 0
         return list(dict.fromkeys(each.chunk for each in chunks)), restarted
 
+    async def began(self, conversation: str, principal: int | None) -> int:
+        """Return the time of the first receipt of a user's conversation, or now."""
+        return await self._storage.began(conversation, principal) or self._clock()
+
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """Return the newest visible receipts, newest first, written or still waiting."""
         waiting = {each.id: each for each in self._waiting if visible(each.namespaces, each.principal)}

@@ -79,8 +79,8 @@ AMENDED: Final = """SET candidates = excluded.candidates, fates = excluded.fates
 _COLUMNS: Final = ", ".join(RECEIPT_COLUMNS)
 _INSERT: Final = f"""INSERT INTO injections ({_COLUMNS}) VALUES ({", ".join("?" * len(RECEIPT_COLUMNS))})
     ON CONFLICT (id) DO UPDATE {AMENDED}"""  # noqa: S608 - constants
-_OF_CONVERSATION: Final = """WHERE conversation = ? AND principal IS NOT DISTINCT FROM ?
-    ORDER BY id DESC LIMIT ?"""
+_WHOSE: Final = "WHERE conversation = ? AND principal IS NOT DISTINCT FROM ?"
+_OF_CONVERSATION: Final = f"{_WHOSE} ORDER BY id DESC LIMIT ?"
 _SCOPES: Final = "SELECT id, namespaces, principal FROM injections WHERE id < ? ORDER BY id DESC LIMIT 500"
 _AFTER_ALL: Final = "z" * (_TIME_DIGITS + _RANDOM_DIGITS + 1)
 _SWEEP: Final = """DELETE FROM injections WHERE created < ?
@@ -133,6 +133,10 @@ class InjectionStorage:
         values = (conversation, principal, MAX_PER_CONVERSATION)
         return since_restart(await self.db.look(partial(_receipts, _OF_CONVERSATION, values)))
 
+    async def began(self, conversation: str, principal: int | None) -> int | None:
+        """Return the time of the first receipt of a user's conversation, or None."""
+        return await self.db.look(partial(_began, conversation, principal))
+
     async def sweep(self, *, before: int, keep: int) -> int:
         """Remove receipts older than `before`, and all but the newest `keep`; return how many."""
         return await self.db.change(lambda: iter(Execute(_SWEEP, (before, before, keep))))
@@ -147,6 +151,11 @@ class InjectionStorage:
 def _receipts(condition: str, values: tuple[Any, ...]) -> Steps[list[Receipt]]:
     rows = yield from Rows(f"SELECT {_COLUMNS} FROM injections {condition}", values)  # noqa: S608 - constants
     return [receipt for row in rows if (receipt := receipt_of(row)) is not None]
+
+
+def _began(*whose: object) -> Steps[int | None]:
+    rows = yield from Rows(f"SELECT min(created) FROM injections {_WHOSE}", whose)  # noqa: S608 - constants
+    return None if rows[0][0] is None else int(rows[0][0])
 
 
 def _last(limit: int, visible: Visible) -> Steps[list[Receipt]]:

@@ -56,7 +56,10 @@ class SearchRequest:
 
 @request_body
 class ContextRequest(SearchRequest):
-    """A question to be answered with the ready-made block."""
+    """A question to be answered with the ready-made block.
+
+    With `all`, the query may be empty: the block then has the newest entries within the filter.
+    """
 
     budget_tokens: int | None = None
     """Maximum size of the block in tokens; null: `embedding.rag.budget_tokens`."""
@@ -79,6 +82,9 @@ class ContextRequest(SearchRequest):
     """The output of the command, which failed: learnings whose error pattern fits are included."""
     restarted: bool | None = None
     """Whether the conversation begins, or was compacted: passages injected before may be injected again."""
+    decided: bool | None = None
+    """With an empty query, only what the `conversation` decided: the entries of this session, and those saved
+    since it began without a session, of trust `agent` or `operator`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,3 +163,5 @@ class ContextReply:
     rerank: str | None = None
     injection_id: str | None = None
     """The receipt, even if nothing was injected; null without a `position`."""
+    left_out: int = 0
+    """With an empty query, how many entries had no room."""

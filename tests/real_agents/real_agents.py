@@ -40,6 +40,8 @@ class RealAgent(ABC):
     tells_before: ClassVar[bool] = True
     tells_after: ClassVar[bool] = True
     """Whether its model is told what a hook adds before a tool call, and after one that failed."""
+    restarts: ClassVar[bool] = False
+    """Whether a hook starts its session again after a compaction."""
     can_be_wrapped: ClassVar[bool] = True
     """Whether its base URL can be set by an environment variable."""
     can_resume: ClassVar[bool] = True
@@ -94,6 +96,7 @@ class Codex(RealAgent):
     vendor = "openai"
     hook_role = "developer"
     shell = ("exec_command", "cmd")
+    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         if vendor_url is None:
@@ -134,6 +137,7 @@ class Opencode(RealAgent):
     hook_role = "user"
     tells_before = False
     shell = ("bash", "command")
+    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         offline = {
@@ -175,6 +179,7 @@ class ClaudeCode(RealAgent):
     hook_role = "system"
     shell = ("Bash", "command")
     compacting_prompt = "/compact"
+    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".claude").mkdir()
@@ -234,6 +239,7 @@ class QwenCode(RealAgent):
     shell = ("run_shell_command", "command")
     compacting_prompt = "/compress"
     keeps_prefix = False  # it moves its own reminders
+    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         own_memory = {"enableManagedAutoMemory": False, "enableManagedAutoDream": False}
@@ -286,6 +292,7 @@ class Pi(RealAgent):
     tells_before = False
     shell = ("bash", "command")
     can_be_wrapped = False
+    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         model = {"id": "m", "contextWindow": 200_000, "maxTokens": 8_000}

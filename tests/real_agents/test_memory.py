@@ -24,6 +24,9 @@ EXPLAINED: Final = (
 )
 LONG: Final = "What is the shop built with? " + "Look at each of its pages. " * 1_500
 SUMMARY: Final = "The shop is built with Django, because its admin pages save the team a month."
+TOLD_RULE: Final = "We never push to main: every change goes through a branch and a pull request."
+PUBLISH: Final = "Publish the change."
+PROJECT_RULE: Final = "Titles of pull requests name the ticket."
 HEADING: Final = "## Semantic Context (RAG)"
 OURS: Final = ("search", "context", "save", "learn", "forget", "feedback")
 SEVERAL_TURNS_S: Final = 600
@@ -118,6 +121,33 @@ async def test_the_summary_of_a_compaction_is_remembered(shop: Workshop) -> None
             break
     assert summaries
     assert [each.content for each in summaries if not each.content.endswith(SUMMARY)] == []
+
+
+@pytest.mark.timeout(SEVERAL_TURNS_S)
+async def test_a_rule_told_before_a_compaction_is_obeyed_after_it(shop: Workshop) -> None:
+    if not shop.agent.restarts:
+        pytest.skip(f"{shop.agent.name} tells no hook that it has compacted")
+    await shop.connect("--remember")
+    with shop.daemon.client() as memory:
+        memory.save_knowledge("titles", PROJECT_RULE, category="rule")
+    _load_model(shop)
+    shop.vendor.answer(
+        FakeAnswer(text="I opened a pull request.", contains=(PUBLISH, TOLD_RULE)),
+        FakeAnswer(text="I pushed it to main.", contains=PUBLISH),
+        FakeAnswer(text=SUMMARY),
+    )
+    for _ in range(ATTEMPTS):
+        await shop.turn(TOLD_RULE)
+        await shop.turn(LONG, resumes=True)
+        shop.agent.narrow(shop.home)
+        await shop.turn(shop.agent.compacting_prompt, resumes=True)
+        after = await shop.turn(PUBLISH, resumes=True)
+        if "pull request" in after.printed:
+            break
+    assert "I opened a pull request." in after.printed
+    given = "\n".join(sent.text for sent in texts(after.requests[0]))
+    assert LONG not in given, "it was compacted"
+    assert (given.count(TOLD_RULE), given.count(PROJECT_RULE)) == (1, 1)
 
 
 @pytest.mark.timeout(SEVERAL_TURNS_S)

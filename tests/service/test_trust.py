@@ -263,8 +263,8 @@ async def test_a_quarantined_entry_is_in_no_answer_until_it_is_released(
 
 async def test_external_entries_fill_no_more_than_their_share_of_an_injection(core: Core) -> None:
     external = {await observe(core, f"whale krill {n}", origin="tool", agent=f"a{n}") for n in range(6)}
-    for number in range(6):
-        await observe(core, f"a note of some length that names the whale and krill, number {number}")
+    for name in ("Ann", "Bob", "Cleo", "Dan", "Eve", "Finn"):
+        await observe(core, f"{name} wrote a note of some length that names the whale and krill")
     given = await inject(core, "tail", "whale krill")
     assert len(given) > 2 * len(given & external) - 1 >= 1
     assert not await inject(core, "system", "whale krill") & external

@@ -12,7 +12,10 @@ from agentctx.agents.connect.plugins import plugin
 
 NAME: Final = "agentctx"
 _SAVING_EVENTS: Final = frozenset(
-    {"Stop", "PostCompact", "AfterAgent", "agentStop", "afterAgentResponse", "SessionEnd", "sessionEnd"}
+    {
+        *("Stop", "AfterAgent", "agentStop", "afterAgentResponse"),
+        *("PreCompact", "PostCompact", "SessionEnd", "sessionEnd"),
+    }
 )
 """Events whose hooks may save something."""
 
@@ -137,6 +140,7 @@ def _claude_code(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
     if launch.remember:
         ended = ("prompt_id", "last_assistant_message", "transcript_path")
         groups["Stop"] = _tool_hook("Stop", server_name, *ended, remember=True)
+        groups["PreCompact"] = _tool_hook("PreCompact", server_name, "transcript_path", remember=True)
         groups["PostCompact"] = _tool_hook("PostCompact", server_name, "compact_summary", remember=True)
     hooks = {"hooks": {event: [group] for event, group in groups.items()}}
     manifest = {
@@ -157,7 +161,8 @@ def _claude_code(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
 
 def _codex(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
     folder = paths.folder("CODEX_HOME", ".codex")
-    groups = _hook_groups(launch, "codex", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
+    events = [*_events(launch, "UserPromptSubmit", "Stop"), *(["PreCompact"] if launch.remember else [])]
+    groups = _hook_groups(launch, "codex", events, timeout=3)
     groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", NAME, "prompt")
     groups |= _hook_groups(launch, "codex", ["PreToolUse", "PostToolUse"], timeout=3)
     return [

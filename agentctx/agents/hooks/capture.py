@@ -9,16 +9,21 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final, NamedTuple
 
 from agentctx.agents.daemon import DaemonRefused, DaemonUnavailable, ask
-from agentctx.agents.hooks.hook_events import END_EVENTS, STOP_EVENTS
-from agentctx.agents.hooks.missed_turns import MissedTurn, MissedTurns
+from agentctx.agents.hooks.hook_events import COMPACTING_EVENTS, END_EVENTS, STOP_EVENTS, SUMMARY_EVENTS
+from agentctx.agents.hooks.missed_turns import MAX_AGE_S, MissedTurn, MissedTurns
 from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry, is_written, turn_name
-from agentctx.agents.hooks.transcripts import TranscribedTurn, last_turn, parsed_lines
+from agentctx.agents.hooks.transcripts import (
+    TranscribedTurn,
+    last_turn,
+    parsed_lines,
+    turns_since_compaction,
+)
 
 _TAIL_BYTES: Final = 1 << 20
 """Number of bytes read from the end of a transcript to find the last turn."""
@@ -56,9 +61,11 @@ class TurnCapture(NamedTuple):
         name = turn_name(self.client, event, payload)
         if event in STOP_EVENTS:
             self._capture_turn(event, payload, name)
+        elif event in COMPACTING_EVENTS:
+            self._save(self._typed_since_compaction(str(payload.get("transcript_path") or "")))
         elif event not in END_EVENTS:
             self._save(self._builder(self.namespace).summary(payload.get("compact_summary")))
-        if event in STOP_EVENTS | END_EVENTS:
+        if event not in SUMMARY_EVENTS:
             self._save_missed(except_turn=name)
 
     def _capture_turn(self, event: str, payload: Mapping[str, Any], name: str) -> None:
@@ -73,6 +80,13 @@ class TurnCapture(NamedTuple):
         except DaemonUnavailable:
             _note_missed(missed)
             raise
+
+    def _typed_since_compaction(self, path: str) -> Iterator[RememberedEntry]:
+        """Yield what was typed in each turn that has a name. What its end has saved has the same key."""
+        records = list(parsed_lines(_tail(path, _TAIL_BYTES)))
+        for turn in turns_since_compaction(records, max_age_s=MAX_AGE_S, now=time.time()):
+            entries = self._builder(self.namespace).turn({}, turn) if turn.name else ()
+            yield from (each for each in entries if each.body.get("part") == "prompt")
 
     def _save_missed(self, except_turn: str) -> None:
         notes = MissedTurns.of_user()

@@ -25,6 +25,7 @@ from agentctx.agents.hooks.hook_events import (
     output,
     question,
     session_of,
+    without_room,
 )
 from agentctx.agents.hooks.tool_events import TOOL_EVENTS
 from agentctx.config.project import namespaces_of
@@ -130,13 +131,16 @@ def _answer(event: str, client: str, options: Mapping[str, list[str]]) -> dict[s
 
 def _blocks(asked: HookQuestion, socket: str, deadline: float) -> str:
     blocks: list[str] = []
-    room = MAX_BLOCK_CHARS
+    left_out, room = 0, MAX_BLOCK_CHARS
     for body in asked.bodies:
+        if left_out and body["query"]:  # nothing else takes the room of rules
+            break
         reply = ask(socket, "POST", "/v1/context", body, timeout_s=deadline - time.monotonic())
         if block := block_of(reply, trusted=asked.trusted, room=room):
             blocks.append(block)
             room -= len(block) + len(BETWEEN_BLOCKS)
-    return BETWEEN_BLOCKS.join(blocks)
+        left_out += reply.get("left_out", 0)
+    return BETWEEN_BLOCKS.join([*blocks, *filter(None, [without_room(left_out)])])
 
 
 def _capture(

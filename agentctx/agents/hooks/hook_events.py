@@ -21,9 +21,10 @@ CLIENTS: Final = ("claude-code", "codex", "gemini", "qwen", "copilot", "cursor",
 PROMPT_EVENTS: Final = frozenset({"UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message"})
 START_EVENTS: Final = frozenset({"SessionStart", "sessionStart"})
 STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "afterAgentResponse", "session.idle"})
+COMPACTING_EVENTS: Final = frozenset({"PreCompact"})
 SUMMARY_EVENTS: Final = frozenset({"PostCompact"})
 END_EVENTS: Final = frozenset({"SessionEnd", "sessionEnd"})
-SAVING_EVENTS: Final = STOP_EVENTS | SUMMARY_EVENTS | END_EVENTS
+SAVING_EVENTS: Final = STOP_EVENTS | COMPACTING_EVENTS | SUMMARY_EVENTS | END_EVENTS
 
 MAX_QUERY_CHARS: Final = 4_000
 """The longest question that the daemon accepts."""
@@ -37,11 +38,12 @@ _SYSTEM_CLIENTS: Final = frozenset({"claude-code", "codex", "cursor"})
 MESSAGE_CLIENTS: Final = frozenset({"claude-code", "codex", "gemini", "qwen", "opencode", "pi"})
 """Clients that show their user, not their model, the `systemMessage` of a hook."""
 _START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
-_START: Final[tuple[Json, ...]] = (
-    {"category": "rule", "limit": 10, "budget_tokens": 600},
-    {"limit": 8, "budget_tokens": 500},
-)
-"""Queries at the start of a session: first the rules, then whatever is nearest to the question."""
+_RULES: Final[Json] = {"query": "", "category": "rule", "limit": 50, "budget_tokens": 1_500}
+_NEAREST: Final[Json] = {"query": _START_QUERY, "limit": 8, "budget_tokens": 500}
+_DECIDED: Final[Json] = {"query": "", "decided": True, "limit": 20, "budget_tokens": 800}
+"""At the start of a session: the rules, then what is nearest to the question. After a compaction, what the
+session decided comes instead."""
+_OF_SESSION: Final = ("knowledge", "observation", "learning")
 _KEPT_CONTEXT: Final = frozenset({"resume", "fork"})
 """Start sources after which the conversation still contains the context injected before."""
 
@@ -68,9 +70,11 @@ def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str
         asked_each = _namespaces_and_position(client, namespaces) | {"limit": MOST_PER_ACTION}
         actions = [asked_each | action for action in actions_of(event, payload)]
         return _question(actions, payload, client, restarted=False) if actions else None
-    if event in START_EVENTS:  # asks for knowledge, regardless of its relevance to the question
-        asked = {"query": _START_QUERY, "collections": ["knowledge"], "all": True}
-        bodies = [asked | _namespaces_and_position(client, namespaces) | each for each in _START]
+    if event in START_EVENTS:  # asks regardless of relevance
+        common = {"all": True, "collections": ["knowledge"], **_namespaces_and_position(client, namespaces)}
+        bodies = [common | _RULES, common | _NEAREST]
+        if payload.get("source") == "compact" and session_of(payload):
+            bodies[1] = common | _DECIDED | {"collections": _OF_SESSION, "agent": client}
         return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
     return None
 
@@ -84,6 +88,14 @@ def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
     if trusted and any(hit.get("trust") == "external" or hit.get("flags") for hit in results):
         return ""
     return block
+
+
+def without_room(count: int) -> str:
+    """Return what tells the model how many entries the blocks of a start left out; empty if none."""
+    if not count:
+        return ""
+    what = "1 more rule or decision" if count == 1 else f"{count} more rules and decisions"
+    return f"No room here for {what} from memory: search it before you act."
 
 
 def output(event: str, client: str, block: str, notice: str = "") -> Json | None:

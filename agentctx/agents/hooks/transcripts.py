@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from agentctx.agents.hooks.injected_text import without_injected
@@ -102,6 +103,20 @@ def last_turn(entries: Iterable[Json], name: str = "") -> TranscribedTurn:
         if name and isinstance(event, _TurnEnded) and event.name == name:
             break
     return turn.read()
+
+
+def turns_since_compaction(records: list[Json], *, max_age_s: float, now: float) -> Iterator[TranscribedTurn]:
+    """Yield the turns after the last compaction that are not older than `max_age_s`; `now` is a Unix time."""
+    oldest = datetime.fromtimestamp(now - max_age_s, UTC).isoformat()
+    is_summary = [bool(each.get("isCompactSummary")) or each.get("type") == "compacted" for each in records]
+    start = len(records) - is_summary[::-1].index(True) if True in is_summary else 0
+    recent = [each for each in records[start:] if str(each.get("timestamp") or oldest) >= oldest]
+    turn = _TurnReader()
+    for event in _events([{}, *recent] if len(recent) < len(records) else recent):
+        if isinstance(event, _TurnStarted) and event.name != turn.name:
+            yield turn.read()
+        turn.take(event)
+    yield turn.read()
 
 
 class _TurnReader:

@@ -98,6 +98,12 @@ class Trace:
         )
 
 
+def without_room(considered: Sequence[ConsideredCandidate]) -> int:
+    """Return how many entries were left out for lack of room alone."""
+    shown = {each.candidate.entry for each in considered if each.fate == "injected"}
+    return len({c.candidate.entry for c in considered if c.fate in {"limit", "cap", "budget"}} - shown)
+
+
 def count_fates(considered: Sequence[ConsideredCandidate]) -> dict[Fate, int]:
     """Count the candidates of each fate."""
     return dict(Counter(each.fate for each in considered))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from agentctx.service.rag.action_gate import AskedAction
 from agentctx.service.rag.candidate import ConsideredCandidate
 from agentctx.service.rag.relevance import Gate
+from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter, ResolvedChunk
 from agentctx.wire import InjectionPosition, Order, Trust
 
@@ -17,7 +18,9 @@ TRUST_OF_SYSTEM: tuple[Trust, ...] = ("agent", "operator")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question to the memory. A `max_distance` of 0 keeps all; `deadline_s` limits the vector search.
+    """A question to the memory; with a blank `text` and `everything`, it lists what is newest.
+
+    A `max_distance` of 0 keeps all; `deadline_s` limits the vector search.
 
     A context block omits passages that are not worth injecting, unless `everything` is set. `present` holds
     texts that are already in the conversation.
@@ -33,6 +36,8 @@ class Question:
     position: InjectionPosition | None = None
     everything: bool = False
     present: Sequence[str] = ()
+    decided: tuple[str, int] | None = None
+    """Lists only what this session decided: its entries, and those without a session since this time."""
     own: tuple[str | None, int] = (None, 0)
     """The session of the conversation itself, and since when it contains its own turns."""
     deadline_s: float | None = None
@@ -48,6 +53,17 @@ class Question:
     def filters(self) -> list[Filter]:
         """The filter for each namespace to search."""
         return [self.filter, *(replace(self.filter, namespace=name) for name in self.also)]
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether nothing is searched: the newest entries within the filter are the answer."""
+        return self.everything and not self.text.strip()
+
+    def may_list(self, entry: Entry) -> bool:
+        if self.decided is None:
+            return True
+        session, since = self.decided
+        return entry.session == session or entry.created >= since
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +84,8 @@ class Answer:
     block: str = ""
     tokens: int = 0
     """Estimated size of the block."""
+    left_out: int = 0
+    """How many entries of a listing had no room."""
     judge: str | None = None
 
 

@@ -15,7 +15,7 @@ from agentctx.embedding.rerankers.base import Reranker
 from agentctx.errors import AgentctxError, ProviderFailed
 from agentctx.service.rag import judging
 from agentctx.service.rag.budget import estimate_tokens, fit
-from agentctx.service.rag.candidate import Candidate, Trace
+from agentctx.service.rag.candidate import Candidate, Trace, without_room
 from agentctx.service.rag.duplicates import ConversationTexts
 from agentctx.service.rag.explain import Ranks
 from agentctx.service.rag.finding import SPARE, Ranking, passages, ranks
@@ -47,6 +47,8 @@ from agentctx.wire import Order
 
 _log = structlog.get_logger("agentctx.rag")
 
+LISTED = 500
+"""How many of the newest chunks a listing considers."""
 LOOKED_AT = 1_000
 """How many hits of each search are examined for one entry."""
 QUESTIONS_PER_COUNT = 1_000
@@ -159,10 +161,11 @@ class RAGService:
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
-        if not question.action and not_looked_up(question.text, everything=question.everything):
+        asks = question.action or question.is_listing
+        if not asks and not_looked_up(question.text, everything=question.everything):
             return Answer()
         trace: Trace | None = None
-        if question.everything and not (question.position or question.present or question.action):
+        if question.everything and not (question.position or question.present or asks):
             answer = await self.retrieve(question)
         else:
             answer, trace = await self._injection(allowed(question))
@@ -174,7 +177,9 @@ class RAGService:
         if trace is None:
             return answer
         trace.left_out("budget", shown.keys() - {hit.chunk for hit in hits})
-        return replace(answer, considered=trace.considered(), gate=trace.gate)
+        considered = trace.considered()
+        left_out = without_room(considered) if question.is_listing else 0
+        return replace(answer, considered=considered, gate=trace.gate, left_out=left_out)
 
     async def secret(self) -> bytes:
         """Return the secret of the installation, read once."""
@@ -210,7 +215,8 @@ class RAGService:
         """Choose the passages to inject; the trace records the fate of every candidate."""
         until = asyncio.get_running_loop().time() + self._retrieval.deadline_s(question)
         with self._telemetry.answering(question.limit) as answering:
-            ranking = await self._ranking(question, in_parts=True)
+            is_listing = question.is_listing
+            ranking = await (self._listed(question) if is_listing else self._ranking(question, in_parts=True))
             rules = await self._rules(question)
             first, judge = await self._judged(question, ranking, until)
             relevant = {each.chunk: each for each in first}
@@ -232,7 +238,7 @@ class RAGService:
         """Return the candidates with the judge's opinion, or the reason why there is none."""
         judge = self._serving().judge
         first = [each for each in ranking.judged if each.chunk in ranking.texts]
-        open_ones = [] if question.everything else judging.left_open(first, ranking.level)
+        open_ones = [] if question.everything or question.action else judging.left_open(first, ranking.level)
         if judge is None or not open_ones:
             return ranking.judged, None
         texts = [ranking.texts[each.chunk].content for each in open_ones]
@@ -246,6 +252,16 @@ class RAGService:
             return ranking.judged, f"{error.code}: {error.message}"
         of_chunk = {each.chunk: score for each, score in zip(open_ones, scores, strict=True)}
         return judging.judged(ranking.judged, of_chunk, question.text), None
+
+    async def _listed(self, question: Question) -> Ranking:
+        """Return the newest within the filter of each namespace."""
+        listed, texts = list[Candidate](), dict[int, ResolvedChunk]()
+        for wanted in question.filters:
+            newest = await self._search.newest(wanted, LISTED)
+            found = await self._search.resolve([chunk for chunk, _ in newest], wanted)
+            texts |= {chunk: text for chunk, text in found.items() if question.may_list(text.entry)}
+            listed += [Candidate(chunk, entry, None, None) for chunk, entry in newest if chunk in texts]
+        return Ranking(listed, (), texts)
 
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None
@@ -281,7 +297,7 @@ class RAGService:
         """Return the candidates, best first, and the reason if the reranker failed to order them."""
         if (
             self._reranker
-            and not question.action
+            and not (question.action or question.is_listing)
             and can_change_result(len(candidates), question.limit, question.order)
         ):
             return await self._reranker.order(question.text, candidates, ranking.texts, question.limit)

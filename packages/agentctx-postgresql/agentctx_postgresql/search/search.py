@@ -36,8 +36,8 @@ from agentctx_postgresql.vectors.nearest_index import CompleteIndexes
 T = TypeVar("T")
 
 _NEWEST: Final = """SELECT chunks.id AS chunk, e.id AS entry
-    FROM chunks JOIN entries e ON e.seq = chunks.entry
-    WHERE chunks.cue = 0 AND {} ORDER BY e.updated DESC, e.seq DESC, chunks.id LIMIT {}"""
+    FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE chunks.cue = 0 AND {}
+    ORDER BY e.updated DESC, e.seq DESC, chunks.id LIMIT {}"""
 # Of `total` chunks in order, take the one at `total * number / limit` for each number below the limit.
 _SAMPLE: Final = """SELECT c.id, e.id AS entry, e.namespace, e.content, e.header, c.start_at, c.end_at, c.hash
     FROM (SELECT chunks.id, row_number() OVER (ORDER BY chunks.id) - 1 AS place, count(*) OVER () AS total
