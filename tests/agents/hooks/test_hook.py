@@ -333,3 +333,105 @@ def test_what_a_user_typed_comes_back_in_the_prompts_of_other_sessions(
     assert "> User: The deployment window is on Tuesday at noon." in block
     assert "Friday" not in block
     assert event("UserPromptSubmit", client, asked | {"session_id": "s1"}) is None
+
+
+def claude_lines(*turns: tuple[str, str, str]) -> list[dict[str, Any]]:
+    """A transcript of Claude Code: the id, the prompt and the answer of each turn; no answer: interrupted."""
+    lines: list[dict[str, Any]] = []
+    for name, prompt, answer in turns:
+        lines.append({"type": "user", "promptId": name, "message": {"role": "user", "content": prompt}})
+        if answer:
+            said = {"role": "assistant", "content": [{"type": "text", "text": answer}]}
+            lines.append({"type": "assistant", "message": said})
+    return lines
+
+
+def compacted(daemon: DaemonProcess, tmp_path: Path, lines: list[dict[str, Any]], *extra: str) -> list[str]:
+    """Return what is remembered after `PreCompact`."""
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    payload = {"session_id": "s1", "transcript_path": str(path), "trigger": "auto", "cwd": str(tmp_path)}
+    done = hook(
+        tmp_path, "PreCompact", payload, "--client", "claude-code", "--socket", str(daemon.socket), *extra
+    )
+    assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, {}, b"")
+    with daemon.client() as client:
+        return [each.content for each in client.list(collections=["observation"]).entries][::-1]
+
+
+RULE, DECISION = "We never push to main: open a pull request.", "The importer must stay on Python 3.11."
+
+
+def test_a_compaction_saves_what_no_turn_has_saved(daemon: DaemonProcess, tmp_path: Path) -> None:
+    lines = claude_lines(
+        ("p1", RULE, "Understood."), ("p2", "Run the tests.", ""), ("p3", DECISION, "Let me look.")
+    )
+    assert compacted(daemon, tmp_path, lines) == [], "only with --remember"
+    remembered = [f"User: {RULE}", f"User: {DECISION}"]
+    assert compacted(daemon, tmp_path, lines, "--remember") == remembered
+    ended = {"session_id": "s1", "transcript_path": str(tmp_path / "t.jsonl"), "prompt_id": "p3"}
+    at = ("--client", "claude-code", "--socket", str(daemon.socket), "--remember")
+    hook(tmp_path, "Stop", {**ended, "last_assistant_message": "Let me look."}, *at)
+    assert compacted(daemon, tmp_path, lines, "--remember") == remembered, (
+        "the end of a turn adds nothing twice"
+    )
+    with daemon.client() as client:
+        client.forget(client.list(collections=["observation"]).entries[0].id)
+    assert compacted(daemon, tmp_path, lines, "--remember") == remembered[:1], "what was forgotten stays so"
+
+
+def test_a_compaction_saves_nothing_from_before_the_last_one_nor_of_long_ago(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    summary = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "Earlier: …"}}
+    old = [line | {"timestamp": "2020-01-01T00:00:00.000Z"} for line in claude_lines(("p0", RULE, ""))]
+    assert compacted(daemon, tmp_path, [*claude_lines(("p1", RULE, "")), summary, *old], "--remember") == []
+
+
+def test_after_a_compaction_rules_and_own_decisions_come_back_once(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    at = ("--client", "claude-code", "--socket", str(daemon.socket))
+    start = {"session_id": "s1", "cwd": str(tmp_path)}
+    with daemon.client() as client:
+        client.save_knowledge("elsewhere", "Another agent saved this before.", agent="codex")
+        client.save_knowledge("titles", "Titles name the ticket.", category="rule")
+        client.save_knowledge("before", "Saved before the session began.", agent="claude-code")
+    hook(tmp_path, "SessionStart", {**start, "source": "startup"}, *at)
+    with daemon.client() as client:
+        client.save_knowledge("saved", "The importer runs nightly.", agent="claude-code")
+        client.save_observation("s1", "Kim reviews the importer.", agent="claude-code")
+        client.save_observation("s2", "Of another session.", agent="claude-code")
+        client.save_observation("s1", "A page said this.", agent="claude-code", origin="tool")
+    compacted(daemon, tmp_path, claude_lines(("p1", RULE, "Understood.")), "--remember")
+    block = context_of(hook(tmp_path, "SessionStart", {**start, "source": "compact"}, *at))
+    given = [line for line in block.splitlines() if line.startswith("> ")]
+    assert given[0] == "> Titles name the ticket.", "rules come first"
+    assert sorted(given[1:3]) == ["> Kim reviews the importer.", "> The importer runs nightly."]
+    assert given[3:] == [f"> User: {RULE}"], "and nothing else"
+    for _ in range(2):  # given again after each compaction, but once
+        again = context_of(hook(tmp_path, "SessionStart", {**start, "source": "compact"}, *at))
+        assert [line for line in again.splitlines() if line.startswith("> ")] == given
+
+
+def test_rules_leave_no_room_to_other_knowledge_and_say_what_is_missing(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    at = ("--client", "claude-code", "--socket", str(daemon.socket))
+    names = [f"{one}{two}" for one in "abcdefgh" for two in "ijklmnop"]
+    with daemon.client() as client:
+        client.save_knowledge("fact", "Conventions and decisions of this project: an unrelated fact.")
+        for name in names[:20]:
+            client.save_knowledge(name, f"Module {name} is owned by team {name[::-1]}.", category="rule")
+    block = context_of(hook(tmp_path, "SessionStart", {"cwd": str(tmp_path)}, *at))
+    assert (block.count("is owned by"), "an unrelated fact" in block, "No room" in block) == (20, True, False)
+    with daemon.client() as client:
+        for name in names[20:]:
+            client.save_knowledge(name, f"Module {name} is owned by team {name[::-1]}.", category="rule")
+    block = context_of(hook(tmp_path, "SessionStart", {"cwd": str(tmp_path)}, *at))
+    shown = block.count("is owned by")
+    assert 30 < shown < 64
+    assert block.endswith(
+        f"No room here for {64 - shown} more rules and decisions from memory: search it before you act."
+    )
+    assert "an unrelated fact" not in block

@@ -60,8 +60,10 @@ _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.
 """The cues among the hits, each with the first chunk of its entry's text.
 
 Looked up by id, that chunk is read from its row: a damaged index could return the wrong row."""
-_NEWEST = """SELECT chunks.id, e.id FROM chunks JOIN entries e ON e.seq = chunks.entry
-    WHERE chunks.cue = 0 AND {} ORDER BY e.updated DESC, e.seq DESC, chunks.id LIMIT ?"""
+_TEXT_CHUNKS = (
+    "SELECT chunks.id, e.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE chunks.cue = 0"
+)
+_NEWEST_FIRST = "ORDER BY e.updated DESC, e.seq DESC, chunks.id"
 _SUPERSEDED = """SELECT chunks.id FROM json_each(?) hit CROSS JOIN chunks ON chunks.id = hit.value
     CROSS JOIN entries e ON e.seq = chunks.entry
     WHERE EXISTS (SELECT 1 FROM supersessions) AND NOT """
@@ -118,7 +120,8 @@ def sample(conn: Connection, limit: int) -> list[SampledChunk]:
 def newest(conn: Connection, wanted: Filter, limit: int, *, now: int) -> list[tuple[int, str]]:
     """Return chunks of texts with their entries: newest entry first, its chunks in order."""
     condition = filters.entry_condition(wanted, now=now)
-    return conn.execute(_NEWEST.format(condition.sql), (*condition.parameters, limit)).fetchall()
+    sql = f"{_TEXT_CHUNKS} AND {condition.sql} {_NEWEST_FIRST} LIMIT ?"
+    return conn.execute(sql, (*condition.parameters, limit)).fetchall()
 
 
 def count_entries(conn: Connection, namespace: str) -> int:
