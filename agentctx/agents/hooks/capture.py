@@ -109,7 +109,10 @@ class TurnCapture(NamedTuple):
                 left = self.deadline - time.monotonic()
                 ask(self.socket, "POST", "/v1/entries", body, timeout_s=left, idempotency_key=key)
             except DaemonRefused as error:
-                if error.code != "idempotency_key_reused":  # else reported before, with another view of it
+                if error.code not in {
+                    "idempotency_key_reused",
+                    "forgotten",
+                }:  # reported before; forgotten since
                     refusal = error
         if refusal is not None:
             raise refusal

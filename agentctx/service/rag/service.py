@@ -47,7 +47,7 @@ from agentctx.wire import Order
 
 _log = structlog.get_logger("agentctx.rag")
 
-LISTED = 500
+LISTED = 200
 """How many of the newest chunks a listing considers."""
 LOOKED_AT = 1_000
 """How many hits of each search are examined for one entry."""
@@ -261,7 +261,8 @@ class RAGService:
             found = await self._search.resolve([chunk for chunk, _ in newest], wanted)
             texts |= {chunk: text for chunk, text in found.items() if question.may_list(text.entry)}
             listed += [Candidate(chunk, entry, None, None) for chunk, entry in newest if chunk in texts]
-        return Ranking(listed, (), texts)
+        count = question.limit + SPARE
+        return Ranking(listed[:count], listed[count:], texts)
 
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None

@@ -8,7 +8,6 @@ is restored …") differ where they name their topic.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
@@ -86,11 +85,10 @@ class FactText:
             return False  # settles most pairs
         if self.text.split() == other.text.split():
             return True
-        few, many = (Counter(each) for each in (self.words, other.words))
-        if any(word == _NOT or _HAS_DIGIT.search(word) for word in (few - many) + (many - few)):
-            return False
         least, most = sorted((self.words, other.words), key=len)
-        if len(least) >= max(3, ALIKE * len(most)) and _is_within(least, most):
+        if len(least) < ALIKE * len(most) or self._particulars != other._particulars:
+            return False
+        if len(least) >= 3 and _is_within(least, most):
             return True
         both = len(self._phrases & other._phrases)
         return both > 0 and both >= NEAR * len(self._phrases | other._phrases)
@@ -104,12 +102,25 @@ class FactText:
         least, most = sorted((len(self.words), len(older.words)))
         if least < 2:
             return False
-        common = (Counter(self.words) & Counter(older.words)).total()
-        if _CHANGE.search(self.text):
+        common = len(self._distinct & older._distinct)
+        if self._speaks_of_change:
             return common >= max(2, SHARED * least)
         pairs = enumerate(zip(self.words, older.words, strict=False))
         begins = next((at for at, (one, another) in pairs if one != another), least)
         return begins >= BEGINNING * least and common >= SHARED * most
+
+    @cached_property
+    def _particulars(self) -> list[str]:
+        """The numbers and negations."""
+        return sorted(word for word in self.words if word == _NOT or _HAS_DIGIT.search(word))
+
+    @cached_property
+    def _distinct(self) -> frozenset[str]:
+        return frozenset(self.words)
+
+    @cached_property
+    def _speaks_of_change(self) -> bool:
+        return _CHANGE.search(self.text) is not None
 
     @cached_property
     def _spelled(self) -> frozenset[str]:
