@@ -41,7 +41,7 @@ class RealAgent(ABC):
     tells_after: ClassVar[bool] = True
     """Whether its model is told what a hook adds before a tool call, and after one that failed."""
     restarts: ClassVar[bool] = False
-    """Whether a hook starts its session again after a compaction."""
+    """Whether its compaction in a non-interactive run drops prompts, and a hook starts the session again."""
     can_be_wrapped: ClassVar[bool] = True
     """Whether its base URL can be set by an environment variable."""
     can_resume: ClassVar[bool] = True
@@ -96,7 +96,6 @@ class Codex(RealAgent):
     vendor = "openai"
     hook_role = "developer"
     shell = ("exec_command", "cmd")
-    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         if vendor_url is None:
@@ -137,7 +136,6 @@ class Opencode(RealAgent):
     hook_role = "user"
     tells_before = False
     shell = ("bash", "command")
-    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         offline = {
@@ -239,7 +237,6 @@ class QwenCode(RealAgent):
     shell = ("run_shell_command", "command")
     compacting_prompt = "/compress"
     keeps_prefix = False  # it moves its own reminders
-    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         own_memory = {"enableManagedAutoMemory": False, "enableManagedAutoDream": False}
@@ -292,7 +289,6 @@ class Pi(RealAgent):
     tells_before = False
     shell = ("bash", "command")
     can_be_wrapped = False
-    restarts = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         model = {"id": "m", "contextWindow": 200_000, "maxTokens": 8_000}

@@ -126,7 +126,7 @@ async def test_the_summary_of_a_compaction_is_remembered(shop: Workshop) -> None
 @pytest.mark.timeout(SEVERAL_TURNS_S)
 async def test_a_rule_told_before_a_compaction_is_obeyed_after_it(shop: Workshop) -> None:
     if not shop.agent.restarts:
-        pytest.skip(f"{shop.agent.name} tells no hook that it has compacted")
+        pytest.skip(f"{shop.agent.name} keeps prompts, or starts no session again, when it compacts here")
     await shop.connect("--remember")
     with shop.daemon.client() as memory:
         memory.save_knowledge("titles", PROJECT_RULE, category="rule")
