@@ -33,6 +33,8 @@ _WRITING_S: Final = 1.0
 """Time for a client to write a turn to its transcript: Copilot and Claude Code report its end first."""
 _WAITED_FOR: Final = ("Stop", "agentStop")
 """The events for the end of a turn of clients that write a transcript late."""
+_SETTLED: Final = ("idempotency_key_reused", "forgotten")
+"""Refusals of what was saved before, with another view of it, and of what was forgotten since."""
 _LOOK_AGAIN_S: Final = 0.05
 _NOTHING: Final = last_turn([])
 
@@ -109,10 +111,7 @@ class TurnCapture(NamedTuple):
                 left = self.deadline - time.monotonic()
                 ask(self.socket, "POST", "/v1/entries", body, timeout_s=left, idempotency_key=key)
             except DaemonRefused as error:
-                if error.code not in {
-                    "idempotency_key_reused",
-                    "forgotten",
-                }:  # reported before; forgotten since
+                if error.code not in _SETTLED:
                     refusal = error
         if refusal is not None:
             raise refusal
