@@ -86,21 +86,24 @@ class ReceiptLog(WriteBehind[Receipt]):
 
     async def injected_in(self, conversation: str, principal: int | None) -> tuple[list[int], int]:
         """Return the chunks injected into a user's conversation since its restart, and its time or 0."""
-        waiting = {each.id: each for each in self._waiting}
-        mine = [
-            waiting[each]
-            for each in sorted(waiting, reverse=True)
-            if (waiting[each].conversation, waiting[each].principal) == (conversation, principal)
-        ]
+        mine = {each.id: each for each in self._of(conversation, principal)}
         stored = await self._storage.of_conversation(conversation, principal)
-        receipts = since_restart([*mine, *(each for each in stored if each.id not in waiting)])
+        newest = sorted(mine.values(), key=lambda each: each.id, reverse=True)
+        receipts = since_restart([*newest, *(each for each in stored if each.id not in mine)])
         chunks = (each for receipt in receipts for each in receipt.candidates if each.fate == "injected")
         restarted = receipts[-1].created if receipts and receipts[-1].restarted else 0
         return list(dict.fromkeys(each.chunk for each in chunks)), restarted
 
+    def _of(self, conversation: str, principal: int | None) -> list[Receipt]:
+        """Return the waiting receipts of a user's conversation."""
+        whose = conversation, principal
+        return [each for each in self._waiting if (each.conversation, each.principal) == whose]
+
     async def began(self, conversation: str, principal: int | None) -> int:
         """Return the time of the first receipt of a user's conversation, or now."""
-        return await self._storage.began(conversation, principal) or self._clock()
+        waiting = [each.created for each in self._of(conversation, principal)]
+        stored = await self._storage.began(conversation, principal)
+        return min([*waiting, self._clock() if stored is None else stored])
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """Return the newest visible receipts, newest first, written or still waiting."""
