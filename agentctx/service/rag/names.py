@@ -68,6 +68,12 @@ class Name(NamedTuple):
     is_bound: bool = False
     is_amount: bool = False
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it tells one thing from all others, unlike a product or an environment."""
+        is_plain = self.kind == "env" or (self.kind == "id" and not _PATH.search(self.value))
+        return not is_plain and "*" not in self.value
+
 
 class TextNames:
     """The names of a text, in lower case, found when they are first asked for."""
@@ -171,7 +177,9 @@ def _lettered(token: str, before: str) -> tuple[str, str] | None:
         is_letter = token.isupper() and token != "I" and _is_label(before)  # noqa: S105 - a word
         return (f"{_singular(before)} #", token.lower()) if is_letter else None
     is_camel = len(token) > 3 and not token.isupper() and not token[1:].islower()
-    return ("id", "_".join(_PART.findall(token)).lower()) if is_camel else None
+    # "StateFlow" may be a product, "stateFlow" is a name in code.
+    joint = "_" if token[0].islower() else "-"
+    return ("id", joint.join(_PART.findall(token)).lower()) if is_camel else None
 
 
 def _label(tokens: Sequence[str], at: int) -> str:

@@ -224,9 +224,13 @@ def own_words(prompt: str) -> str:
 
 
 def focus_of(text: str) -> str:
-    """Return the sentences that ask about what they name, without those in which a name merely stands."""
-    every = (each for line in text.splitlines() for each in _SENTENCE_END.split(line))
-    sentences = [each for each in every if not _task().search(each)]
+    """Return the sentences that ask about what they name, without those in which a name merely stands.
+
+    Beside a paste, names say where something happened.
+    """
+    if not is_short(text := text.strip()):
+        return ""
+    sentences = [each for each in _SENTENCE_END.split(text) if not _task().search(each)]
     if sentences == [text] and len(text.split()) <= FEW_WORDS:
         return text
     return "\n".join(each for each in sentences if _ASKING.search(each))

@@ -92,7 +92,7 @@ def _weighed(
 def standings(question: str, passages: Sequence[str]) -> list[Standing | None]:
     """Return how each passage stands to what a question names; None if names do not decide."""
     text = own_words(question)
-    asked, focus = names_of(text), names_of(focus_of(text))
+    asked, focus = names_of(text), names_of(focus_of(question))
     known = [names_of(each) for each in passages]
     rows = [*_rows_of_names(asked, focus, known), *_rows_of_words(asked, focus, known)]
     is_unknown = any(
@@ -132,8 +132,9 @@ def _alternatives(names: Sequence[Name]) -> list[list[Name]]:
 def _standing(names: Sequence[Name], passage: TextNames) -> Standing | None:
     kind = names[0].kind
     theirs = passage.of_kind(kind)
-    if any(is_same(name, each) for name in names for each in theirs):
-        return "has" if kind == "env" or all("*" in name.value for name in names) else "exact"
+    same = [name for name in names if any(is_same(name, each) for each in theirs)]
+    if same:
+        return "exact" if any(name.is_exact for name in same) else "has"
     if any(name.value in passage.words for name in names):
         return None if kind.endswith(" #") else "has"
     if kind == "env" and passage.is_general:

@@ -84,6 +84,11 @@ def test_an_extension_or_a_longer_form_makes_no_twins(one: str, other: str) -> N
     assert not are_twins(Name("id", one), Name("id", other))
 
 
+def test_only_code_and_numbers_tell_one_thing_from_all_others() -> None:
+    exact = names_of("QRS-12, stateFlow, StateFlow, src/a.py, self-hosted, v1.2.3, May 2026, prod").exact
+    assert {name.value for name in exact if name.is_exact} == {"qrs-12", "state_flow", "src/a.py", "1.2.3"}
+
+
 def test_a_version_is_the_same_as_one_that_says_less() -> None:
     assert is_same(Name("version", "2.3"), Name("version", "2.3.1"))
     assert not is_same(Name("version", "2.3"), Name("version", "2.30.1"))

@@ -133,3 +133,24 @@ def test_a_question_that_names_nothing_changes_nothing() -> None:
     texts = {1: resolved(1, "QRS-31 crashed on staging.")}
     judged = [candidate(1, 0.4)]
     assert by_names("how do we write tests?", judged, texts) == judged
+
+
+def test_a_longer_number_is_another_one() -> None:
+    assert standing("where is Seq 5?", "Seq 5 is in box A", "Seq 50 is in box B") == ["exact", "twin"]
+    assert standing("wolf with studbook number 2698", "studbook number 1698: female") == ["twin"]
+
+
+def test_fillers_and_typos_are_no_names() -> None:
+    prompt = "ok so yeah teh lgo is weird again Hmm what do you think?"
+    assert standing(prompt, "Anna thinks the log format should be JSON.") == [None]
+
+
+def test_a_report_beside_a_paste_says_where_not_what() -> None:
+    paste = "\n".join(f"write /var/lib/part-{number}: no space left on device" for number in range(4))
+    learning = "No space left on device: inodes were exhausted on runner-07."
+    assert standing(f"Builds fail on runner-12 but the disk isn't full?\n{paste}", learning) == [None]
+
+
+def test_a_product_that_a_passage_has_does_not_pass_like_an_identifier() -> None:
+    assert standing("does StateFlow skip equal values?", "ViewModel has one StateFlow.") == ["has"]
+    assert standing("what does parseHeader do?", "parse_header keeps a cursor.") == ["exact"]
