@@ -107,7 +107,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_SQL, f"{_DB}search/search.py", "f'{SELECT_CHUNKS} WHERE {condition.sql}'"): "as above",
     (_SQL, f"{_DB}search/search.py", "_CHUNK_IDS + condition.sql"): "as above",
     (_SQL, f"{_DB}search/search.py", "_SUPERSEDED + condition"): "as above",
-    (_SQL, f"{_DB}search/search.py", "_NEWEST.format(condition.sql)"): "as above",
     (_SQL, f"{_DB}search/keyword_search.py", "_PRESENT + condition.sql"): "as above",
     (
         _SQL,

@@ -19,6 +19,10 @@ from agentctx.service.rag.select import Caps, limit_per_entry, within_caps, with
 from agentctx.storage.search import ResolvedChunk
 
 
+MIN_IDENTIFIED = 0.1
+"""Relevance required of a passage that has the very identifier, whatever the gate."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionRules:
     """The rules for what may be injected.
@@ -78,6 +82,10 @@ def apply_caps(
     return kept
 
 
+def _is_identified(candidate: Candidate) -> bool:
+    return candidate.names == "exact" and candidate.relevance >= MIN_IDENTIFIED
+
+
 def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candidate]:
     """Keep candidates that pass the gate, have the very identifier, or, judged by words, have enough."""
     if gate is None:
@@ -87,5 +95,5 @@ def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candid
     return [
         each
         for each, is_in in zip(candidates, passes, strict=True)
-        if is_in or (each.names == "exact" and each.relevance >= 0.1) or (each.by_words and each.relevance >= BY_WORDS)
+        if is_in or _is_identified(each) or (each.by_words and each.relevance >= BY_WORDS)
     ]

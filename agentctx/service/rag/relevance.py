@@ -26,6 +26,8 @@ MIN_RELEVANCE: Mapping[Eagerness, float] = MappingProxyType({"careful": 0.3, "no
 USUAL_SIZE = 35
 GROWTH = 0.52
 """Growth of the gate's log odds with the logarithm of the number of memories, as chance hits grow."""
+SURENESS, DOUBT = 0.65, -0.5
+"""Fitted on worlds of memories and prompts, half of them with twins and superseded facts."""
 FURTHER = 0.15
 """Relevance required of passages besides the best, in a memory of any size."""
 MAX_BEHIND = 2.5
@@ -174,6 +176,14 @@ class Gate(NamedTuple):
             best >= self.best and (each == best or (each >= self.further and by <= self.behind))
             for each, by in zip(relevances, behind, strict=True)
         ]
+
+
+def calibrated(relevance: float) -> float:
+    """Return the share of right passages among those to which the rules give a relevance.
+
+    In memories with many alike passages, and for questions that nothing answers, the rules are too sure.
+    """
+    return probability(SURENESS * log_odds(relevance) + DOUBT)
 
 
 def falling(relevances: Sequence[float]) -> list[float]:

@@ -23,7 +23,7 @@ from agentctx.service.rag.injection import InjectionRules, apply_caps, select_ca
 from agentctx.service.rag.precedence import arranged
 from agentctx.service.rag.prompt import not_looked_up
 from agentctx.service.rag.question import Answer, Question, allowed
-from agentctx.service.rag.relevance import Eagerness, Gate, falling
+from agentctx.service.rag.relevance import Eagerness, Gate, calibrated, falling
 from agentctx.service.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.service.rag.retrieval import (
     QueryEmbedder,
@@ -318,7 +318,7 @@ class RAGService:
         if degraded is not None:
             answering.ended(degradation(degraded))
         ordered = order_by_distance(chosen) if question.order == "distance" else chosen
-        relevances = [each.relevance for each in ordered]
+        relevances = [shown_relevance(each) for each in ordered]
         shown = falling(relevances) if question.order == "relevance" else relevances
         hits = (
             replace(ranking.texts[each.chunk], distance=each.distance, relevance=relevance)
@@ -342,6 +342,12 @@ class NamespaceSizes:
             left = size // QUESTIONS_PER_COUNT
         self._known[namespace] = size, left - 1
         return size
+
+
+def shown_relevance(candidate: Candidate) -> float:
+    """Return the figure of a passage in an answer: what the rules alone gave is calibrated first."""
+    is_final = candidate.by_judge or candidate.by_words or candidate.relevance in {0.0, 1.0}
+    return candidate.relevance if is_final else calibrated(candidate.relevance)
 
 
 def block_passage(hit: ResolvedChunk, home: str) -> BlockPassage:
