@@ -18,7 +18,6 @@ from agentctx.service.rag.relevance import BY_WORDS, Gate
 from agentctx.service.rag.select import Caps, limit_per_entry, within_caps, within_floor
 from agentctx.storage.search import ResolvedChunk
 
-
 MIN_IDENTIFIED = 0.1
 """Relevance required of a passage that has the very identifier, whatever the gate."""
 
