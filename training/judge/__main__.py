@@ -39,6 +39,7 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
     worlds = read_worlds(options.worlds)
     trained = [world for at, world in enumerate(worlds) if at % HELD_OUT != options.fold]

@@ -23,7 +23,8 @@ class Candidate(NamedTuple):
     `by_words` says that it was judged by words alone, `by_cue` that the distance is a cue's, `is_partial`
     that the text, or the cue with the words, has no vector. `rarity` sums the idf of the question's words in
     it, 0 until read. `behind` is by how much its log odds are below those of the best one for the same query.
-    `by_judge` says that the judge has read it, `names` how it stands to what the question names.
+    `by_judge` says that the judge has read it, `is_turn` that it is part of a conversation, `names` how it
+    stands to what the question names.
     """
 
     chunk: int
@@ -37,6 +38,7 @@ class Candidate(NamedTuple):
     is_partial: bool = False
     rarity: float = 0.0
     by_judge: bool = False
+    is_turn: bool = False
     names: Standing | None = None
     behind: float = 0.0
 

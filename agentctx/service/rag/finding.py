@@ -226,7 +226,7 @@ def behind_the_best(judged: Sequence[Candidate], turns: Collection[int]) -> list
         0.0 if each.is_unmeasured else BEHIND_OF_TURNS if each.chunk in turns else 1.0 for each in judged
     ]
     return [
-        each._replace(behind=count * (best - log_odds(each.relevance)))
+        each._replace(behind=count * (best - log_odds(each.relevance)), is_turn=each.chunk in turns)
         for each, count in zip(judged, counts, strict=True)
     ]
 

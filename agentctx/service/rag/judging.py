@@ -47,7 +47,8 @@ def left_open(candidates: Sequence[Candidate], level: float | None) -> list[Cand
 
 
 def _is_open(candidate: Candidate) -> bool:
-    return candidate.relevance >= LEAST_RELEVANCE and not candidate.by_words
+    # A turn answers together with its neighbours, which the rules see, and the judge does not.
+    return candidate.relevance >= LEAST_RELEVANCE and not (candidate.by_words or candidate.is_turn)
 
 
 def text_to_judge(prompt: str) -> str:

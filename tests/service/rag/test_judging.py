@@ -39,9 +39,10 @@ def test_nothing_is_read_without_a_calibrated_model_or_in_a_language_that_it_doe
     assert left_open(candidates([0.5, 0.4]), level) == []
 
 
-def test_what_words_alone_decided_is_not_read() -> None:
-    by_words, other = candidates([0.5, 0.5])
-    assert left_open([by_words._replace(by_words=True), other], FAMILIAR) == [other]
+def test_what_words_alone_decided_and_turns_of_conversations_are_not_read() -> None:
+    by_words, turn, other = candidates([0.5, 0.5, 0.5])
+    ranked = [by_words._replace(by_words=True), turn._replace(is_turn=True), other]
+    assert left_open(ranked, FAMILIAR) == [other]
 
 
 @given(relevances, st.data())
