@@ -40,14 +40,15 @@ def stop_words_of(question: str) -> frozenset[str]:
 def languages_of(question: str) -> frozenset[str]:
     """Return the languages whose stop words a question has most of; none if it has as many English ones.
 
-    If all of its stop words are English words as well, at least two must be theirs: `wo steht die Nummer`.
+    If all of its stop words are English words as well, at least two must be theirs, with their accents:
+    `wo steht die Nummer`, but not `CI runs on`, though Czech has `či` and `on`.
     """
     words = frozenset(_WORD.findall(normalize("NFC", question).lower()))
     if shown := Counter(language for word in words for language in _languages_shown().get(word, ())):
         most, languages = _most(shown)
         return languages if most > len((words & STOP_WORDS) - _of_languages(languages)) else frozenset()
     longer = {word for word in words if len(word) > 1}
-    most, languages = _most({name: len(longer & _of_languages(frozenset({name}))) for name in _languages()})
+    most, languages = _most({name: len(longer & _as_listed(name)) for name in _languages()})
     return languages if most > max(1, len(words & STOP_WORDS)) else frozenset()
 
 
@@ -103,8 +104,13 @@ def _languages_shown() -> Mapping[str, Sequence[str]]:
 
 
 @cache
+def _as_listed(language: str) -> frozenset[str]:
+    return frozenset(word.rstrip("?") for word in _lists()[language])
+
+
+@cache
 def _of_languages(names: frozenset[str]) -> frozenset[str]:
-    words = (word.rstrip("?") for name in names for word in _lists()[name])
+    words = frozenset[str]().union(*map(_as_listed, names))
     return frozenset(spelling for word in words for spelling in _spellings(word))
 
 

@@ -44,6 +44,7 @@ def test_drops_the_stop_words_of_the_language(question: str, words: list[str]) -
         ("MIT license", ["mit", "license"]),
         ("dos attack on the nas", ["dos", "attack", "nas"]),
         ("jest config var", ["jest", "config", "var"]),
+        ("CI runs on Jenkins", ["ci", "runs", "jenkins"]),
         ("is the es index on", ["es", "index"]),
         ("was", ["was"]),
         ("qué es", ["qué", "es"]),
