@@ -2,7 +2,8 @@
 
 `--fixtures` is a folder with `beliefs.seed.json`, `retrieval.cases.json` and `session-retrieval.cases.json`.
 As its protocol says, a belief is saved with its names, its content and why it matters as one text, a scope
-is a namespace, and a case is asked as the prompt of a call. Pinned beliefs are not judged, because the
+is a namespace, and a case is asked as the prompt of a call. A newer belief supersedes what it replaces, and
+a note resolves what was settled. Pinned beliefs are not judged, because the
 benchmark gives them to every call; neither are the persona and the lists of open questions beside them.
 """
 
@@ -52,7 +53,10 @@ def judge(got: Sequence[str], expected: Mapping[str, Any]) -> Judged:
 
 @dataclass(slots=True)
 class Memory:
-    """The beliefs that are known so far, in a daemon. `saved` maps entries to beliefs."""
+    """The beliefs that are known so far, in a daemon.
+
+    `saved` maps entries to beliefs; the notes that resolve a belief are not among them.
+    """
 
     client: AsyncClient
     aliases_as_cues: bool
@@ -60,7 +64,7 @@ class Memory:
     saved: dict[str, str] = field(default_factory=dict)
 
     async def save(self, belief: Belief) -> None:
-        """Save a belief, or change its text, in each of its scopes; then close what it replaces."""
+        """Save a belief, or change its text, in each of its scopes, after what it supersedes."""
         self.beliefs[belief["_id"]] = belief
         for scope in belief["scope"]:
             entry = await self.client.save_knowledge(
@@ -69,17 +73,18 @@ class Memory:
                 category="preference" if belief["type"] == "preference" else "fact",
                 namespace=_namespace(belief["user_id"], scope),
                 cues=belief["aliases"][:MAX_CUES] if self.aliases_as_cues else None,
+                supersedes=superseded_by(belief, scope, self.beliefs.values()) or None,
                 wait="embedded",
             )
             self.saved[entry.id] = belief["_id"]
-        await self._close([each for each in self.beliefs.values() if is_closed(each, self.beliefs)])
+            if belief["resolved_at"]:
+                await self._resolve(belief["canonical_name"], _namespace(belief["user_id"], scope))
 
-    async def _close(self, beliefs: Iterable[Belief]) -> None:
-        """Keep beliefs that are superseded or resolved out of the answers."""
-        ids = {each["_id"] for each in beliefs}
-        for entry in [entry for entry, belief in self.saved.items() if belief in ids]:
-            await self.client.forget(entry)
-            del self.saved[entry]
+    async def _resolve(self, key: str, namespace: str) -> None:
+        """Save a note that what has this key is settled."""
+        await self.client.save_knowledge(
+            f"{key}-resolved", "This is settled.", namespace=namespace, resolves=[key], wait="embedded"
+        )
 
     async def ask(self, prompt: str, user: str, scopes: Sequence[str], most: int = MAX_BELIEFS) -> list[str]:
         """Return the ids of the beliefs that a call gets besides the pinned ones, scopes in turns."""
@@ -95,7 +100,7 @@ class Memory:
         reply = await self.client.context(prompt, namespace=namespace, limit=limit)
         if reply.degraded:
             raise RuntimeError(f"an answer had no meaning in it: {reply.degraded}")
-        return [self.saved[each.id] for each in reply.results]
+        return [self.saved[each.id] for each in reply.results if each.id in self.saved]
 
 
 def text_of(belief: Belief, *, with_aliases: bool) -> str:
@@ -104,9 +109,15 @@ def text_of(belief: Belief, *, with_aliases: bool) -> str:
     return " ".join([*names, belief["content"], belief["why_it_matters"]])
 
 
-def is_closed(belief: Belief, known: Mapping[str, Belief]) -> bool:
-    """Return whether a belief was resolved, or what supersedes it is known."""
-    return bool(belief["resolved_at"]) or belief["superseded_by"] in known
+def superseded_by(belief: Belief, scope: str, known: Iterable[Belief]) -> list[str]:
+    """Return the keys of the beliefs in a scope that a belief supersedes."""
+    return [
+        older["canonical_name"]
+        for older in known
+        if older["superseded_by"] == belief["_id"]
+        and older["user_id"] == belief["user_id"]
+        and scope in older["scope"]
+    ]
 
 
 def participants(relations: Iterable[Belief], visible: Iterable[Belief], pinned: set[str]) -> Iterator[str]:

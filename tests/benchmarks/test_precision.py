@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.precision import Judged, figures, is_closed, judge, participants, summary, text_of
+from benchmarks.precision import Judged, figures, judge, participants, summary, superseded_by, text_of
 
 ONLY_A = {"shouldOnlyInclude": ["a"]}
 
@@ -35,15 +35,21 @@ def test_the_last_line_has_means_and_counts() -> None:
 
 
 def _belief(name: str, **fields: Any) -> dict[str, Any]:
-    return {"_id": name, "type": "fact", "superseded_by": None, "resolved_at": None, **fields}
+    common = {"type": "fact", "superseded_by": None, "user_id": "u", "scope": ["code"]}
+    return {"_id": name, "canonical_name": name, **common, **fields}
 
 
-def test_a_belief_is_closed_once_it_is_resolved_or_its_successor_is_known() -> None:
-    old = _belief("old", superseded_by="new")
-    assert not is_closed(old, {"old": old})
-    assert is_closed(old, {"old": old, "new": _belief("new")})
-    assert is_closed(_belief("asked", resolved_at="2026-08-01T00:00:00Z"), {})
-    assert not is_closed(_belief("new"), {"old": old})
+def test_a_belief_supersedes_what_names_it_in_the_same_scope_of_the_same_user() -> None:
+    new = _belief("new", scope=["code", "prose"])
+    known = [
+        _belief("old", superseded_by="new"),
+        _belief("older", superseded_by="old"),
+        _belief("elsewhere", superseded_by="new", scope=["prose"]),
+        _belief("of-another", superseded_by="new", user_id="v"),
+        new,
+    ]
+    assert superseded_by(new, "code", known) == ["old"]
+    assert superseded_by(new, "prose", known) == ["elsewhere"]
 
 
 def test_a_relation_brings_its_participants_but_pinned_ones_and_questions() -> None:
