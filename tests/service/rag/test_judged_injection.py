@@ -81,7 +81,7 @@ def contents(answer: Answer) -> list[str]:
 
 async def test_the_judge_decides_what_the_rules_leave_open(core: Core) -> None:
     by_rules = contents(await injected(core, None))
-    answer = await injected(core, Opinion(lambda text: 9.0 if text == RIGHT else -9.0))
+    answer = await injected(core, Opinion(lambda text: 20.0 if text == RIGHT else -20.0))
     assert OTHER in by_rules
     assert contents(answer) == [RIGHT]
     assert answer.judge is None
