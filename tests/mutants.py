@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from hypothesis import settings
 
 from tests.pure_coverage import ROOT, pure_files
 
@@ -36,7 +37,10 @@ _BOTH_WAYS: Final = [names.split()[::way] for names in _PAIRS for way in (1, -1)
 OPPOSITES: Final = {getattr(ast, name): getattr(ast, opposite)() for name, opposite in _BOTH_WAYS}
 SKIPPED: Final = re.compile("/(end_to_end|durability|real_agents|frameworks|system|supply_chain|code_rules)/")
 # Assertions are not rewritten: the libraries are there already, which the rewriting warns of.
-OPTIONS: Final = ("-xq", "--assert=plain", "-pno:cacheprovider", "-m", "not slow and not process")
+OPTIONS: Final = (
+    *("-xq", "--assert=plain", "-pno:cacheprovider", "--hypothesis-seed=0"),
+    *("-m", "not slow and not process"),
+)
 PASSED: Final = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 KILLED, SURVIVED, TIMED_OUT, GONE = "killed", "survived", "timed out", "gone"
 
@@ -215,6 +219,9 @@ def _preload(files: list[Path]) -> None:
         importlib.import_module(name)
     for name in [name for name in sys.modules if re.match(r"(agentctx|tests[.]|conftest)", name)]:
         del sys.modules[name]
+    # An example that found one fault would be tried first with the next.
+    settings.register_profile("without examples of before", database=None)
+    settings.load_profile("without examples of before")
 
 
 def _tried(mutant: Mutant, tree: ast.Module | None, limit: float) -> str:
