@@ -13,10 +13,13 @@ from typing import NamedTuple
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.prompt import is_short, queries_of
 from agentctx.service.rag.relevance import UNFAMILIAR, log_odds, probability
+from agentctx.storage.search import ResolvedChunk
 
 MOST_READ = 4
 LEAST_RELEVANCE = 0.05
 """Relevance by the rules below which a passage is not worth reading."""
+LONGEST_PASSAGE = 600
+"""Characters. Of a longer passage the judge would read a part only, so the rules decide."""
 LOOKED_AT = 6
 """How many of the best passages may be read."""
 
@@ -34,15 +37,22 @@ WITH_PASTE = Blend(0.35, 1.0, 0.0)
 """For a prompt with a paste, of which the judge reads the prose only."""
 
 
-def left_open(candidates: Sequence[Candidate], level: float | None) -> list[Candidate]:
-    """Return the candidates that the judge should read, most relevant first.
+def left_open(
+    candidates: Sequence[Candidate], texts: Mapping[int, ResolvedChunk], level: float | None
+) -> list[Candidate]:
+    """Return the candidates with texts that the judge should read, most relevant first.
 
     There are none for a question of unknown `level` (`Calibration.level`), and for one in a language that the
     model does not know. What words alone or the very identifier decided is not open.
     """
     if level is None or level > UNFAMILIAR:
         return []
-    worth = [each for each in candidates[:LOOKED_AT] if _is_open(each)]
+    present = [each for each in candidates if each.chunk in texts]
+    worth = [
+        each
+        for each in present[:LOOKED_AT]
+        if _is_open(each) and len(texts[each.chunk].content) <= LONGEST_PASSAGE
+    ]
     return sorted(worth, key=lambda each: -each.relevance)[:MOST_READ]
 
 

@@ -237,9 +237,10 @@ class RAGService:
     ) -> tuple[Sequence[Candidate], str | None]:
         """Return the candidates with the judge's opinion, or the reason why there is none."""
         judge = self._serving().judge
-        first = [each for each in ranking.judged if each.chunk in ranking.texts]
-        open_ones = [] if question.everything or question.action else judging.left_open(first, ranking.level)
-        if judge is None or not open_ones:
+        if judge is None or question.everything or question.action:
+            return ranking.judged, None
+        open_ones = judging.left_open(ranking.judged, ranking.texts, ranking.level)
+        if not open_ones:
             return ranking.judged, None
         texts = [ranking.texts[each.chunk].content for each in open_ones]
         try:

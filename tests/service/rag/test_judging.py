@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.judging import (
     LEAST_RELEVANCE,
+    LONGEST_PASSAGE,
     LOOKED_AT,
     MOST_READ,
     judged,
@@ -16,8 +19,10 @@ from agentctx.service.rag.judging import (
     text_to_judge,
 )
 from agentctx.service.rag.relevance import UNFAMILIAR
+from tests.service.rag.test_finding import text
 
 FAMILIAR = UNFAMILIAR - 0.1
+TEXTS = {chunk: text(chunk) for chunk in range(12)}
 relevances = st.lists(st.floats(0.001, 0.999), max_size=12)
 
 
@@ -27,7 +32,7 @@ def candidates(relevances: list[float]) -> list[Candidate]:
 
 @given(relevances)
 def test_the_most_relevant_of_the_first_are_read_and_few_of_them(given_relevances: list[float]) -> None:
-    read = left_open(candidates(given_relevances), FAMILIAR)
+    read = left_open(candidates(given_relevances), TEXTS, FAMILIAR)
     worth = [each for each in given_relevances[:LOOKED_AT] if each >= LEAST_RELEVANCE]
     assert [each.relevance for each in read] == sorted(worth, reverse=True)[:MOST_READ]
 
@@ -36,13 +41,19 @@ def test_the_most_relevant_of_the_first_are_read_and_few_of_them(given_relevance
 def test_nothing_is_read_without_a_calibrated_model_or_in_a_language_that_it_does_not_know(
     level: float | None,
 ) -> None:
-    assert left_open(candidates([0.5, 0.4]), level) == []
+    assert left_open(candidates([0.5, 0.4]), TEXTS, level) == []
 
 
 def test_what_words_alone_decided_and_turns_of_conversations_are_not_read() -> None:
     by_words, turn, other = candidates([0.5, 0.5, 0.5])
     ranked = [by_words._replace(by_words=True), turn._replace(is_turn=True), other]
-    assert left_open(ranked, FAMILIAR) == [other]
+    assert left_open(ranked, TEXTS, FAMILIAR) == [other]
+
+
+def test_a_passage_of_which_it_would_read_a_part_is_not_read() -> None:
+    long = {0: replace(text(0), content="word " * LONGEST_PASSAGE), 1: text(1)}
+    ranked = candidates([0.5, 0.4])
+    assert left_open(ranked, long, FAMILIAR) == ranked[1:]
 
 
 @given(relevances, st.data())
