@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.cues import cues_for
 from agentctx.service.rag.prompt import is_short, queries_of
 from agentctx.service.rag.relevance import UNFAMILIAR, log_odds, probability
 from agentctx.storage.search import ResolvedChunk
@@ -66,6 +67,12 @@ def text_to_judge(prompt: str) -> str:
     text = prompt.strip()
     prose = () if is_short(text) else queries_of(text)[1:]
     return "\n".join(prose) or text
+
+
+def passage_to_judge(passage: ResolvedChunk) -> str:
+    """Return what the judge reads of a passage: its cues, by which it may have been found, and its text."""
+    cues = ", ".join(cues_for(passage))
+    return f"{cues}: {passage.content}" if cues else passage.content
 
 
 def judged(candidates: Sequence[Candidate], scores: Mapping[int, float], prompt: str) -> list[Candidate]:

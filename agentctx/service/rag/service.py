@@ -242,7 +242,7 @@ class RAGService:
         open_ones = judging.left_open(ranking.judged, ranking.texts, ranking.level)
         if not open_ones:
             return ranking.judged, None
-        texts = [ranking.texts[each.chunk].content for each in open_ones]
+        texts = [judging.passage_to_judge(ranking.texts[each.chunk]) for each in open_ones]
         try:
             async with asyncio.timeout_at(until):
                 with self._telemetry.stage("judge"):

@@ -114,6 +114,15 @@ async def test_without_its_opinion_the_rules_decide_and_the_answer_says_so(
     assert answer.block
 
 
+async def test_it_reads_the_cues_of_a_passage_too(core: Core) -> None:
+    await save(core, key="cued", content=RIGHT + " red", cues=["which colour glows", "the red lamp"])
+    await embedded(core)
+    judge = Opinion(lambda _: 1.0)
+    await injected(core, judge)
+    assert f"which colour glows, the red lamp: {RIGHT} red" in judge.read
+    assert RIGHT in judge.read
+
+
 async def test_a_call_that_asks_for_everything_is_not_judged(core: Core) -> None:
     judge = Opinion(lambda _: -9.0)
     assert set(contents(await injected(core, judge, everything=True))) == {RIGHT, OTHER}
