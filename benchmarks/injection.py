@@ -41,7 +41,7 @@ ASKED_ELSEWHERE = ("direct", "paraphrase", "near", "code")
 PASTED_WORDS = 450
 MAX_FOREIGN = 60
 """Questions from one set, asked of another."""
-LEAST_FOUND, LEAST_GIVEN, MOST_CROSS = 0.87, 0.75, 0.045
+LEAST_FOUND, LEAST_GIVEN, MOST_NEAR, MOST_CROSS = 0.87, 0.78, 0.15, 0.05
 LEAST_KEPT = {"LoCoMo": 0.95, "SciFact": 0.92}
 MOST_FALSE = {"LoCoMo alike": 0.15, "SciFact other": 0.02}
 _BUDGET = 4_000
@@ -194,14 +194,14 @@ def _of_worlds(eagerness: Eagerness, outcomes: Outcomes) -> Iterator[Figure]:
     answerable = [outcome for kind in ANSWERABLE for outcome in outcomes[kind]]
     judged = eagerness == "normal"
     if judged:
-        for kind in ("all", *ANSWERABLE, "pasted"):
+        for kind in ("all", *(each for each in (*ANSWERABLE, "pasted") if outcomes[each])):
             some = answerable if kind == "all" else outcomes[kind]
             bar = {"all": at_least(LEAST_FOUND, "first three"), "pasted": at_least(1.0, "every")}.get(kind)
             share = sum(each.found for each in some) / len(some)
             yield Figure(name=f"worlds, {kind}: memory in the first three", value=share, unit="", bar=bar)
             given = sum(each.injected for each in some) / len(some)
             yield Figure(name=f"worlds, {kind}: memory injected", value=given, unit="")
-    found = [each for each in answerable if each.found]
+    found = [each for each in (*answerable, *outcomes["pasted"]) if each.found]
     yield Figure(
         name=f"worlds, {eagerness}: of which injected",
         value=sum(each.injected for each in found) / len(found),
@@ -210,10 +210,13 @@ def _of_worlds(eagerness: Eagerness, outcomes: Outcomes) -> Iterator[Figure]:
     )
     others = sum(each.others for each in answerable) / len(answerable)
     yield Figure(name=f"worlds, {eagerness}: other passages per prompt", value=others, unit="")
-    for kind in sorted(set(outcomes) - {*ANSWERABLE, "pasted"}):
+    for kind in sorted(
+        kind for kind, some in outcomes.items() if some and kind not in {*ANSWERABLE, "pasted"}
+    ):
         bar = {
             "cross": at_most(MOST_CROSS, "cross"),
-            **dict.fromkeys(("near", "cross-code", "pasted-far")),
+            "near": at_most(MOST_NEAR, "near"),
+            **dict.fromkeys(("cross-code", "pasted-far", "twin")),
         }.get(kind, at_most(0.0, "none"))
         rate = false_rate(outcomes[kind])
         yield Figure(name=f"worlds, {eagerness}: {kind}", value=rate, unit="", bar=bar if judged else None)
