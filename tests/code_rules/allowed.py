@@ -132,10 +132,8 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/service/rag/calibrator.py", "_write"): "its own file in the data folder",
     (_OPENED, "agentctx/service/rag/calibrator.py", "kept_rows"): "a file of the package",
     (_OPENED, "agentctx/service/rag/calibrator.py", "_read"): "its own file in the data folder",
-    (_OPENED, "agentctx/service/rag/action.py", "operations"): "a file of the package",
     (_OPENED, "agentctx/service/rag/prompt.py", "_small_talk"): "a file of the package",
-    (_OPENED, "agentctx/service/rag/prompt.py", "read_words"): "a file of the package",
-    (_OPENED, "agentctx/service/rag/shell.py", "_wrappers"): "a file of the package",
+    (_OPENED, "agentctx/service/rag/word_lists.py", "lists"): "a file of the package",
     (_OPENED, "agentctx/storage/stop_words.py", "_lists"): "a file of the package",
     (
         _OPENED,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
+from itertools import pairwise
 from posixpath import join, normpath
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final
 
-from agentctx.service.rag.shell import SHELLS, SimpleCommand, commands_in
+from agentctx.service.rag.shell import SimpleCommand, commands_in
+from agentctx.service.rag.word_lists import lists, words
 from agentctx.service.rag.word_match import stem_of
 from agentctx.wire import ActionKind
-
-PathUse: TypeAlias = Literal["written", "used", "read"]
 
 MAX_DOCUMENT_CHARS: Final = 2_000
 """How much of a here-document is read."""
@@ -23,41 +22,9 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FLAG = re.compile(r"-{1,2}[A-Za-z]")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z-]*")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+]*://")
-_EXTENSION = re.compile(r"\.(?:py|sh|js|ts|rb|pl|exe)$")
 _HARMLESS = re.compile(r"--(?:help|dry-run|check|syntax-check|list|collect-only)\b")
-_IN_PLACE = re.compile(r"-[A-Za-z]*i|--in-place|--inplace|--write|-w$|--fix|-o$")
-_FILTERS: Final = frozenset({"sed", "yq", "jq", "perl", "awk"})
-_NEUTRAL: Final = frozenset({"cd", "export", "set", "source", "for", "echo", "true", "sleep"})
+_IN_PLACE = re.compile(r"-[A-Za-z]*i|--in-?place|--write|-w$|--fix|-o$")
 _TEMPORARY: Final = ("/tmp/", "/dev/")  # noqa: S108 - only compared
-_TEXT_OPTIONS: Final = frozenset({"-m", "--message", "--title", "--body"})
-"""Options whose value is prose."""
-_INPUT_OPTIONS: Final = frozenset(
-    """
-    -f --file --filename --values --config -c --var-file --env-file -i --inventory --key -F --from-file
-    """.split()  # noqa: SIM905 - a literal would take one line per word
-)
-"""Options whose file is read."""
-_WRITING: Final = frozenset({"remove", "modify", "format", "move"})
-"""Operations that change the files that a command names."""
-_COPYING: Final = frozenset({"cp", "install", "rsync", "scp", "ln"})
-
-
-class Operations(NamedTuple):
-    """What words of commands and of people mean the same, and which say that nothing is changed."""
-
-    by_stem: dict[str, frozenset[str]]
-    things: dict[str, frozenset[str]]
-    said: dict[str, tuple[str, ...]]
-    """Words for each operation."""
-    reading_programs: frozenset[str]
-    reading_subcommands: frozenset[str]
-
-
-class UsedPath(NamedTuple):
-    """The parts of an absolute path, in lower case, and how the action uses it."""
-
-    parts: tuple[str, ...]
-    use: PathUse
 
 
 @dataclass(slots=True)
@@ -76,7 +43,8 @@ class ActionNames:
     stems: set[str] = field(default_factory=set)
     operations: set[str] = field(default_factory=set)
     things: set[str] = field(default_factory=set)
-    paths: list[UsedPath] = field(default_factory=list)
+    paths: list[tuple[str, ...]] = field(default_factory=list)
+    """The parts of absolute paths."""
     named: str = ""
     """Words and programs, one a line."""
     text: str = ""
@@ -97,7 +65,7 @@ class ActionNames:
         full = normpath(join(self.folder, path))
         inside = full.removeprefix(f"{self.folder.rstrip('/')}/")
         self.is_reading, self.is_file, self.text = is_reading, True, inside
-        self.paths = [UsedPath(parts_of(full), "read" if is_reading else "written")]
+        self.paths = [parts_of(full)]
         self.words = {inside.lower(), inside.rpartition("/")[2].lower()}
         self.stems = set(stems_in(inside))
         self.operations = set() if is_reading else {"modify"}
@@ -109,51 +77,43 @@ class ActionNames:
             is_reading = command.runs or _is_reading(command)
             self.is_reading = self.is_reading and is_reading
             self._add(command, is_reading=is_reading)
-            if command.program not in _NEUTRAL and (command.runs or not _is_pipe_end(command)):
-                shown.append(
-                    " ".join([command.program, *command.words, *command.assignments, command.stdin[:200]])
-                )
+            if command.program not in words("actions", "neutral"):
+                given = [*command.words, *command.assignments, command.stdin[:200]]
+                shown.append(" ".join([command.program, *given]))
         self.text = "; ".join(shown) or " ".join(self.words)
 
     def _add(self, command: SimpleCommand, *, is_reading: bool) -> None:
         base = normpath(join(self.folder, command.folder))
-        program = _EXTENSION.sub("", command.program.lower())
+        program = command.program.lower()
         self.programs |= {program} if program else set()
-        said = list(_operation_words(command))
-        known = operations()
-        does = {each for word in said for each in known.by_stem.get(stem_of(word), ())}
-        self.operations |= does
-        self.things |= {each for word in said for each in known.things.get(stem_of(word), ())}
+        for word in _telling_words(command):
+            self.operations |= operations_of(word)
+            self.things |= things_of(word)
         self.stems |= stems_in(program) | stems_in(command.stdin[:MAX_DOCUMENT_CHARS])
-        use: PathUse = "read" if is_reading else "written" if does & _WRITING else "used"
-        before = ""
-        arguments = [word for word in command.words if not (command.program in SHELLS and " " in word)]
-        for at, word in enumerate(arguments):
-            if not (before in _TEXT_OPTIONS and " " in word):
-                is_target = command.program not in _COPYING or at == len(arguments) - 1
-                self._argument(word, base, "read" if before in _INPUT_OPTIONS or not is_target else use)
-            before = word
+        is_shell = command.program in words("actions", "shells")
+        for before, word in pairwise(("", *command.words)):
+            is_text = is_shell or before in words("actions", "prose")
+            if not (is_text and " " in word):
+                self._argument(word, base)
         for assignment in command.assignments:
             name, _, value = assignment.partition("=")
             self.words |= {name.lower(), assignment.lower()}
-            self._argument(value, base, "read")
+            self._argument(value, base)
         for path in command.written:
-            self._argument(path, base, "written")
-        if not is_reading and program not in _NEUTRAL:
-            self.paths.append(UsedPath(parts_of(base), "used"))
+            self._argument(path, base)
+        if not is_reading and program not in words("actions", "neutral"):
+            self.paths.append(parts_of(base))
 
-    def _argument(self, word: str, base: str, use: PathUse) -> None:
+    def _argument(self, word: str, base: str) -> None:
         if _FLAG.match(word):
-            name, _, value = word.partition("=")
+            name, _, word = word.partition("=")
             self.flags |= set(_flags_in(name))
             self.stems |= stems_in(name) if len(name) > 3 else set()
-            word, use = value, "used" if use == "written" else use
-        if not word:
-            return
-        self.words |= {word.lower(), *(each.strip("'\"(),;").lower() for each in word.split())}
-        self.stems |= stems_in(word)
-        if " " not in word and "\n" not in word:
-            self.paths.append(UsedPath(parts_of(normpath(join(base, _SCHEME.sub("/", word)))), use))
+        if word:
+            self.words |= {word.lower(), *(each.strip("'\"(),;").lower() for each in word.split())}
+            self.stems |= stems_in(word)
+            if not word.split()[1:]:
+                self.paths.append(parts_of(normpath(join(base, _SCHEME.sub("/", word)))))
 
 
 @lru_cache(8_192)
@@ -167,26 +127,42 @@ def parts_of(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.lower().split("/") if part)
 
 
+def operations_of(word: str) -> frozenset[str]:
+    """Return the operations that a word in lower case means."""
+    return _by_stem("operations").get(stem_of(word), frozenset())
+
+
+def things_of(word: str) -> frozenset[str]:
+    """Return the things that a word in lower case names."""
+    return _by_stem("things").get(stem_of(word), frozenset())
+
+
+@cache
+def _by_stem(listed: str) -> Mapping[str, frozenset[str]]:
+    """Return for each stem the first words of the lines that have it."""
+    found: dict[str, frozenset[str]] = {}
+    for alike in map(str.split, lists("actions")[listed]):
+        for stem in map(stem_of, alike):
+            found[stem] = found.get(stem, frozenset()) | {alike[0]}
+    return found
+
+
 def _flags_in(name: str) -> Iterator[str]:
-    """Yield a flag, and those that it may bundle: `-n1` is `-n`, `-rf` is `-r` and `-f`."""
+    """Yield a flag, and those that it may bundle: `-rf` is `-r` and `-f`."""
     yield name
-    if re.fullmatch(r"-[A-Za-z]\d+", name):
-        yield name[:2]
-    elif re.fullmatch(r"-[A-Za-z]{2,4}", name):
+    if re.fullmatch(r"-[A-Za-z]{2,4}", name):
         yield from (f"-{letter}" for letter in name[1:])
 
 
-def _operation_words(command: SimpleCommand) -> Iterator[str]:
+def _telling_words(command: SimpleCommand) -> Iterator[str]:
     """Yield the words that say what a command does: program, subcommands, long flags, queries."""
     yield command.program.lower()
-    if command.program in _FILTERS and any(map(_IN_PLACE.match, command.words)):
+    if _edits_in_place(command):
         yield "edit"
-    if any(not path.startswith(_TEMPORARY) for path in command.written):
+    if _writes(command):
         yield "write"
-    plain = [word for word in command.words if _PLAIN.fullmatch(word)]
-    for word in plain[:4]:
-        yield word.lower()
-        yield from word.lower().split("-")
+    for word in [word for word in command.words if _PLAIN.fullmatch(word)][:4]:
+        yield from {word.lower(), *word.lower().split("-")}
     for word in command.words:
         if word.startswith("--"):
             yield from word.partition("=")[0].strip("-").split("-")
@@ -197,40 +173,23 @@ def _operation_words(command: SimpleCommand) -> Iterator[str]:
 
 def _is_reading(command: SimpleCommand) -> bool:
     """Return whether a command changes nothing, as far as its words say."""
-    if any(not path.startswith(_TEMPORARY) for path in command.written):
+    if _writes(command):
         return False
     if not command.program or any(_HARMLESS.match(word) for word in command.words):
         return True
-    reading = operations().reading_subcommands
-    if command.program in operations().reading_programs:
-        return not (command.program in _FILTERS and any(map(_IN_PLACE.match, command.words)))
-    plain = [word.lower() for word in command.words if not word.startswith("-")]
-    if any(
-        word in reading or word.partition("-")[0] in reading for word in plain[:3] if _PLAIN.fullmatch(word)
-    ):
-        return True
-    queries = [word for word in command.words if " " in word or word.isupper() or word.startswith("\\d")]
-    return any(word.startswith("\\d") or set(_WORD.findall(word.lower())[:1]) & reading for word in queries)
+    if command.program in words("actions", "reading_programs"):
+        return not _edits_in_place(command)
+    plain = [word for word in command.words if not word.startswith("-")][:3]
+    first = [word.lower().partition("-")[0] for word in plain if _PLAIN.fullmatch(word)]
+    queries = [word.lower() for word in command.words if " " in word or word.isupper()]
+    first += [found for word in queries for found in _WORD.findall(word)[:1]]
+    reading = words("actions", "reading_subcommands")
+    return any(word.startswith("\\d") for word in command.words) or not reading.isdisjoint([*first, *plain])
 
 
-def _is_pipe_end(command: SimpleCommand) -> bool:
-    return command.program in {"head", "tail", "sort", "uniq", "wc", "cut", "tr", "tee", "grep"}
+def _writes(command: SimpleCommand) -> bool:
+    return any(not path.startswith(_TEMPORARY) for path in command.written)
 
 
-@cache
-def operations() -> Operations:
-    """Read the packaged list."""
-    text = files("agentctx.service.rag").joinpath("operations.txt").read_text(encoding="utf-8")
-    kinds: dict[str, dict[str, frozenset[str]]] = {"": {}, "@": {}}
-    said: dict[str, tuple[str, ...]] = {}
-    reading: dict[str, set[str]] = {"=": set(), "+": set()}
-    for line in text.splitlines():
-        mark, words = (line[0], line[1:].split()) if line[0] in "#@=+" else ("", line.split())
-        if not mark:
-            said[words[0]] = tuple(words)
-        if mark in reading:
-            reading[mark] |= set(words)
-        for word in words if mark in kinds else ():
-            known = kinds[mark]
-            known[stem_of(word)] = known.get(stem_of(word), frozenset()) | {words[0]}
-    return Operations(kinds[""], kinds["@"], said, frozenset(reading["="]), frozenset(reading["+"]))
+def _edits_in_place(command: SimpleCommand) -> bool:
+    return command.program in words("actions", "filters") and any(map(_IN_PLACE.match, command.words))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from agentctx.service.rag.action import ActionNames, operations
+from agentctx.service.rag.action import ActionNames
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.concern import (
     MemoryTerms,
@@ -18,13 +18,14 @@ from agentctx.service.rag.concern import (
     terms_of_text,
 )
 from agentctx.service.rag.known_error import FailedOutput, fits, rarity_of_errors
-from agentctx.service.rag.relevance import Eagerness, Gate
+from agentctx.service.rag.relevance import Eagerness, Gate, log_odds
+from agentctx.service.rag.word_lists import lists
 from agentctx.storage.records import Entry
 from agentctx.storage.search import ResolvedChunk
 from agentctx.wire import ActionKind
 
 MIN_CONCERN: Final[Mapping[Eagerness, float]] = MappingProxyType(
-    {"careful": 0.2, "normal": 0.14, "eager": 0.1}
+    {"careful": 0.28, "normal": 0.195, "eager": 0.14}
 )
 """The probability required that a memory concerns an action."""
 MIN_FIT: Final[Mapping[Eagerness, float]] = MappingProxyType({"careful": 0.4, "normal": 0.25, "eager": 0.15})
@@ -53,7 +54,8 @@ class AskedAction:
             return self.output.query or "-"
         # A path would be searched for as one phrase.
         words = [word for word in _WORD.findall(self.names.text.lower()) if len(word) > 1]
-        does = [word for each in sorted(self.names.operations) for word in operations().said[each]]
+        alike = (line.split() for line in lists("actions")["operations"])
+        does = [word for said in alike if said[0] in self.names.operations for word in said]
         return " ".join([*list(dict.fromkeys(words))[:MAX_QUERY_WORDS], *does[:MAX_OPERATION_WORDS]]) or "-"
 
     def gate(self, eagerness: Eagerness | None) -> Gate:
@@ -62,11 +64,14 @@ class AskedAction:
         return Gate(least, least)
 
     def judged(self, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]) -> list[Candidate]:
-        """Set each candidate's relevance to the action, and sort them by it."""
+        """Set each candidate's relevance to the action, how far it is behind the best, and sort by it."""
         passages = {each.chunk: found[each.chunk] for each in candidates if each.chunk in found}
         relevances = _fitting(passages, self.output) if self.output else _concerning(passages, self.names)
+        best = log_odds(max(relevances.values(), default=0.0))
         rated = [
-            each._replace(relevance=relevances.get(each.chunk, 0.0), by_words=False) for each in candidates
+            each._replace(relevance=relevance, by_words=False, behind=best - log_odds(relevance))
+            for each in candidates
+            for relevance in [relevances.get(each.chunk, 0.0)]
         ]
         return sorted(rated, key=lambda each: -each.relevance)
 

@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import mul
 from typing import Final, NamedTuple, TypeAlias
 
-from agentctx.service.rag.action import ActionNames, operations, stems_in
-from agentctx.service.rag.name_match import is_path, match, path_match, word_match
+from agentctx.service.rag.action import ActionNames, stems_in
+from agentctx.service.rag.name_match import match, path_match, word_match
 from agentctx.service.rag.relevance import probability
-from agentctx.service.rag.terms import MemoryTerm, TermGroup, TermKind, term_groups
-from agentctx.service.rag.word_match import stem_of
+from agentctx.service.rag.terms import Alternatives, MemoryTerm, TermKind, alternatives_in
 
 Rarity: TypeAlias = Mapping[str, float]
 """The idf of stems, 0 to 1; others are as rare as can be."""
 
-_WEIGHT: Final[Mapping[TermKind, float]] = {"flag": 1.5, "name": 1.6, "dashed": 1.2, "word": 1.0}
-_MISSED_WORD: Final = 0.6
+_WEIGHT: Final[Mapping[TermKind, float]] = {"flag": 1.5, "name": 1.5, "word": 1.0}
+_MISSED_WORD: Final = 0.45
 """Weight of a word of a trigger that the action lacks: it may be mere wording."""
-_ENOUGH: Final = 4.0
+_ENOUGH: Final = 5.0
 """The sum of weights that counts as full."""
 _USUAL_SIZE: Final = 30
 """The size of the memories on which the weights were fitted."""
@@ -38,14 +37,14 @@ _CACHED: Final = 2_048
 class MemoryTerms(NamedTuple):
     """The terms of a memory: what it is about, for a learning its trigger, and what it says to do."""
 
-    about: tuple[TermGroup, ...]
-    fix: tuple[TermGroup, ...]
+    about: Sequence[Alternatives]
+    fix: Sequence[MemoryTerm]
     stems: frozenset[str]
     is_learning: bool
 
 
 class Evidence(NamedTuple):
-    """What speaks for a concern, or against it, each 0 to 1 (`reads`: 0 to 2)."""
+    """What speaks for a concern, or against it, each 0 to 1 (`reads`: 0 to 2), or its weight in log odds."""
 
     coverage: float
     """Share of the terms, by weight, that the action matches."""
@@ -53,33 +52,26 @@ class Evidence(NamedTuple):
     """Weight of the matched terms, relative to `_ENOUGH`."""
     reads: float
     """1 if the action changes nothing, 2 if it is the reading of a file."""
-    head: float = 0.0
-    """For a learning: the coverage of its trigger before any condition."""
-    no_flag: float = 0.0
-    """For a learning: whether its trigger has flags, and the action none of them."""
-    does: float = 0.0
-    """For others: whether the action does something that the text speaks of."""
     writes: float = 0.0
-    """For others: how well what is written matches a path."""
+    """For a text, not a learning: how well a path in it matches, if the action changes anything."""
+    constant: float = 1.0
 
 
-OF_LEARNING = Evidence(coverage=4.7, mass=3.0, reads=-1.15, head=4.2, no_flag=-0.9)
-OF_TEXT = Evidence(coverage=4.9, mass=7.8, reads=-1.9, does=0.5, writes=3.5)
-"""The weights of the evidence in the log odds."""
-CONSTANT_OF_LEARNING, CONSTANT_OF_TEXT = -7.45, -6.1
+OF_LEARNING = Evidence(coverage=10.5, mass=6.7, reads=-1.6, constant=-9.5)
+OF_TEXT = Evidence(coverage=9.7, mass=13.5, reads=-4.4, writes=2.8, constant=-7.1)
 
 
 @lru_cache(_CACHED)
 def terms_of_text(text: str) -> MemoryTerms:
     """Return the terms of a rule or a fact."""
-    return MemoryTerms(tuple(term_groups(text)), (), stems_in(text), is_learning=False)
+    return MemoryTerms(alternatives_in(text), (), stems_in(text), is_learning=False)
 
 
 @lru_cache(_CACHED)
 def terms_of_learning(trigger: str, fix: str, more: str = "") -> MemoryTerms:
     """Return the terms of a learning. The rest of its text counts for rarity alone."""
     stems = stems_in(f"{trigger} {fix} {more}")
-    return MemoryTerms(tuple(term_groups(trigger)), tuple(term_groups(fix)), stems, is_learning=True)
+    return MemoryTerms(alternatives_in(trigger), _flat(alternatives_in(fix)), stems, is_learning=True)
 
 
 def rarity_among(memories: Iterable[MemoryTerms]) -> dict[str, float]:
@@ -101,19 +93,17 @@ def concern(memory: MemoryTerms, action: ActionNames, rarity: Rarity) -> float:
     """Return the probability that a memory concerns an action; 0 if the action follows it already."""
     if follows(memory, action):
         return 0.0
-    weights, constant = (OF_TEXT, CONSTANT_OF_TEXT)
-    if memory.is_learning:
-        weights, constant = (OF_LEARNING, CONSTANT_OF_LEARNING)
-    return probability(sum(map(mul, weights, evidence(memory, action, rarity))) + constant)
+    weights = OF_LEARNING if memory.is_learning else OF_TEXT
+    return probability(sum(map(mul, weights, evidence(memory, action, rarity))))
 
 
 def follows(memory: MemoryTerms, action: ActionNames) -> bool:
     """Return whether an action already does what a memory says to do, or lacks what it warns of."""
-    about = list(_terms(memory.about))
+    about = _flat(memory.about)
     said = {stem for term in about for stem in stems_in(term.text)}
     advised = [term for term in about if term.is_means or "<" in term.text]
     if memory.is_learning:
-        advised = [term for term in _terms(memory.fix) if not (term.is_denied or stems_in(term.text) <= said)]
+        advised = [term for term in memory.fix if not (term.is_denied or stems_in(term.text) <= said)]
     names = [term for term in advised if term.kind != "word" and len(term.text) > _SHORT_FLAG]
     names += [term for term in about if term.is_excepted and term.kind != "word"]
     return any(match(term, action) == 1 for term in names) or any(
@@ -124,44 +114,24 @@ def follows(memory: MemoryTerms, action: ActionNames) -> bool:
 
 def evidence(memory: MemoryTerms, action: ActionNames, rarity: Rarity) -> Evidence:
     """Compare a memory with an action."""
-    rows = [_weighed(group, action, rarity, memory) for group in memory.about]
-    got = sum(weight * matched for _, matched, weight in rows)
-    seen = Evidence(
-        coverage=_coverage(rows),
-        mass=min(1.0, got / _ENOUGH),
-        reads=float(action.is_reading) * (2.0 if action.is_file else 1.0),
-    )
+    total = got = 0.0
+    for terms in memory.about:
+        if wanted := [term for term in terms if not term.is_excepted]:
+            matched = max(match(term, action) for term in wanted)
+            is_wording = memory.is_learning and terms[0].kind == "word" and not matched
+            weight = _weight(terms[0], rarity) * (_MISSED_WORD if is_wording else 1.0)
+            total, got = total + weight, got + weight * matched
+    reads = float(action.is_reading) * (2.0 if action.is_file else 1.0)
+    seen = Evidence(got / total if total else 0.0, min(1.0, got / _ENOUGH), reads)
     if memory.is_learning:
-        flags = [matched for group, matched, _ in rows if group.kind == "flag" and not group.is_optional]
-        head = _coverage([row for row in rows if row[0].is_head])
-        return seen._replace(head=head, no_flag=float(bool(flags) and not any(flags)))
-    told = {each for term in _terms(memory.about) for each in _operations(term)}
-    written = (path_match(each.text, action, "written") for each in _terms(memory.about) if is_path(each))
-    return seen._replace(does=float(not told.isdisjoint(action.operations)), writes=max(written, default=0.0))
+        return seen
+    at = (path_match(term.text.lower(), action) for term in _flat(memory.about))
+    return seen if action.is_reading else seen._replace(writes=max(at, default=0.0))
 
 
-_Weighed: TypeAlias = tuple[TermGroup, float, float]
-"""A group, its match and its weight."""
+def _weight(term: MemoryTerm, rarity: Rarity) -> float:
+    return _WEIGHT[term.kind] * min((rarity.get(stem, 1.0) for stem in stems_in(term.text)), default=1.0)
 
 
-def _weighed(group: TermGroup, action: ActionNames, rarity: Rarity, memory: MemoryTerms) -> _Weighed:
-    matched = max((match(term, action) for term in group.terms if not term.is_excepted), default=0.0)
-    if not matched and (group.is_optional or all(term.is_excepted for term in group.terms)):
-        return group, 0.0, 0.0
-    rare = min((rarity.get(stem, 1.0) for stem in stems_in(group.terms[0].text)), default=1.0)
-    is_wording = memory.is_learning and group.kind == "word" and not matched
-    return group, matched, _WEIGHT[group.kind] * rare * (_MISSED_WORD if is_wording else 1.0)
-
-
-def _coverage(rows: Iterable[_Weighed]) -> float:
-    rows = list(rows)
-    total = sum(weight for _, _, weight in rows)
-    return sum(weight * matched for _, matched, weight in rows) / total if total else 0.0
-
-
-def _operations(term: MemoryTerm) -> frozenset[str]:
-    return operations().by_stem.get(stem_of(term.text.lower()), frozenset())
-
-
-def _terms(groups: Iterable[TermGroup]) -> Iterator[MemoryTerm]:
-    return (term for group in groups for term in group.terms)
+def _flat(groups: Iterable[Alternatives]) -> list[MemoryTerm]:
+    return [term for terms in groups for term in terms]

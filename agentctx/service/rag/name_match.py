@@ -6,64 +6,47 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Final
 
-from agentctx.service.rag.action import ActionNames, PathUse, operations, parts_of, stems_in
+from agentctx.service.rag.action import ActionNames, operations_of, parts_of, things_of
 from agentctx.service.rag.terms import MemoryTerm
 from agentctx.service.rag.word_match import stem_of
 
-BY_PARTS: Final = 0.8
-"""Match of a compound whose parts the action has: `force-unlock` and `unlock --force`."""
-BY_OPERATION: Final = 0.7
-"""Match of words that mean the same operation: "emptying" and `FLUSHALL`."""
-BY_FOLDER: Final = 0.6
+BY_FOLDER = 0.6
 """Match of a path that lies in a folder which the action changes as a whole."""
-BY_THING: Final = 0.35
-"""Match of words that name the same thing: "database" and `psql`."""
+BY_OPERATION, BY_THING = 0.7, 0.35
+"""Match of words that mean the same operation, "emptying" and `FLUSHALL`, or thing, "database" and `psql`."""
+_CHANGING = frozenset({"remove", "modify", "format", "move"})
 _HOST = re.compile(r"..[-\d]|[-\d]..")
 
 
 def match(term: MemoryTerm, action: ActionNames) -> float:
     """Return how well an action matches a term, 0 to 1."""
+    text = term.text.lower()
     if term.kind == "flag":
         return float(term.text.partition("=")[0] in action.flags)
-    text = term.text.lower()
     if term.kind == "word":
         return word_match(text, action)
-    by_path = path_match(text, action) if is_path(term) else 0.0
-    if by_path == 1.0 or _is_named(text, action):
-        return 1.0
-    has_parts = term.kind == "dashed" and stems_in(text) <= action.stems
-    return max(by_path, BY_PARTS if has_parts else 0.0)
+    return 1.0 if _is_named(text, action) else path_match(text, action)
 
 
 def word_match(word: str, action: ActionNames) -> float:
     """Return how well an action matches a word in lower case."""
-    stem, known = stem_of(word), operations()
-    if word in action.programs or stem in action.stems:
+    if word in action.programs or stem_of(word) in action.stems:
         return 1.0
-    if known.by_stem.get(stem, frozenset()) & action.operations:
+    if operations_of(word) & action.operations:
         return BY_OPERATION
-    return BY_THING if known.things.get(stem, frozenset()) & action.things else 0.0
+    return BY_THING if things_of(word) & action.things else 0.0
 
 
-def is_path(term: MemoryTerm) -> bool:
-    """Return whether a term may be a path or a host, with its parts after slashes or dots."""
-    return term.kind == "name" and ("/" in term.text or "." in term.text)
-
-
-def path_match(text: str, action: ActionNames, use: PathUse | None = None) -> float:
-    """Return 1 if the action is at or below a path, less if it changes a folder above."""
-    wanted = parts_of(text.removeprefix("~"))
-    if not wanted:
-        return 0.0
-    if any(_holds(path.parts, wanted) for path in action.paths if use is None or path.use == use):
-        return 1.0
+def path_match(text: str, action: ActionNames) -> float:
+    """Return 1 if the action is at or below a path, or at a host; less if it changes a folder above."""
+    wanted = parts_of(text.removeprefix("~")) if "/" in text or "." in text else ()
     folder = parts_of(action.folder)
-    below = (path.parts[len(folder) :] for path in action.paths if path.use == "written")
-    if any(parts and parts == wanted[: len(parts)] for parts in below):
-        return BY_FOLDER
-    return float(use is None and _holds(folder, wanted))
+    if not wanted or any(_holds(path, wanted) for path in (*action.paths, folder)):
+        return float(bool(wanted))
+    is_changing = not _CHANGING.isdisjoint(action.operations)
+    below = (path[len(folder) :] for path in action.paths if is_changing)
+    return BY_FOLDER if any(parts and parts == wanted[: len(parts)] for parts in below) else 0.0
 
 
 def _is_named(text: str, action: ActionNames) -> bool:
@@ -86,7 +69,5 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _holds(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    if not any("*" in part for part in wanted):
-        return f"/{'/'.join(wanted)}/" in f"/{'/'.join(parts)}/"
     starts = range(len(parts) - len(wanted) + 1)
     return any(all(map(fnmatchcase, parts[at : at + len(wanted)], wanted)) for at in starts)

@@ -13,14 +13,14 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from agentctx.service.rag.dates import CALENDAR, can_be_same, dates_of
-from agentctx.service.rag.prompt import read_words
+from agentctx.service.rag.word_lists import lists
 from agentctx.storage.stop_words import STOP_WORDS
 
 MAX_CHARACTERS = 2_000
 """Number of characters of a text in which names are looked for."""
 MAX_CACHED = 1_024
 
-_WORDS = {name: frozenset(words.split()) for name, words in read_words().items()}
+_WORDS = {name: frozenset(words.split()) for name, words in lists("names").items()}
 _SAME_ENVIRONMENT = {"production": "prod", "stg": "staging", "development": "dev", "testing": "test"}
 _ENVIRONMENT_WORDS = _WORDS["environments"] | _SAME_ENVIRONMENT.keys()
 _EVERY_ENVIRONMENT = re.compile(

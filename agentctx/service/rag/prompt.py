@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from agentctx.service.rag.word_lists import lists
 from agentctx.storage.stop_words import STOP_WORDS, is_grammar, stop_words_of
 
 FEW_WORDS = 8
@@ -75,16 +75,9 @@ class SmallTalk(NamedTuple):
     unspaced: re.Pattern[str]
 
 
-def read_words() -> dict[str, str]:
-    """Return the words by which names, and questions about them, are recognised."""
-    text = files("agentctx.service.rag").joinpath("names.toml").read_text(encoding="utf-8")
-    words: dict[str, str] = tomllib.loads(text)
-    return words
-
-
 @cache
 def _task() -> re.Pattern[str]:
-    verbs = "|".join(read_words()["tasks"].split())
+    verbs = "|".join(lists("names")["tasks"].split())
     polite = r"please|pls|now|then|ok|(?:can|could|would|will) you|let's|(?:we|i) (?:need|want) to|help me"
     decides = r"(?<!what )(?<!how )\b(?:should|shall) (?:i|we|he|she|they)\b"
     return re.compile(rf"^(?:(?:{polite}),? )*(?:{verbs})\b|{decides}", re.IGNORECASE)

@@ -10,29 +10,18 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Final, NamedTuple
+
+from agentctx.service.rag.word_lists import lists
+from agentctx.service.rag.word_lists import words as listed
 
 MAX_DEPTH: Final = 6
 """How many wrappers are looked through."""
 _OPERATOR: Final = frozenset("();<>|&\n")
 _HEREDOC: Final = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_KEYWORDS: Final = frozenset(
-    """
-    if then elif else fi do done while until case esac { } ! [[ ]] function in
-    """.split()  # noqa: SIM905 - a literal would take one line per word
-)
 _HERE: Final = "<<"
 _STREAMS: Final = frozenset("012")
-SHELLS: Final = frozenset(
-    """
-    sh bash zsh dash ksh fish
-    """.split()  # noqa: SIM905 - a literal would take one line per word
-)
-_BEFORE_SUBCOMMAND: Final = frozenset(
-    ["-n", "--namespace", "--context", "-C", "--filter", "-f", "-p", "--file", "--profile", "--env-file"]
-)
 
 
 class SimpleCommand(NamedTuple):
@@ -116,7 +105,7 @@ def _pieces(tokens: Sequence[str]) -> Iterator[list[str]]:
 def _unwrapped(words: Sequence[str], folder: str, depth: int) -> Iterator[SimpleCommand]:
     """Yield the command and, if it is a wrapper, what it runs."""
     words, written = _redirected(words)
-    while words and (words[0] in _KEYWORDS or words[0].strip("-$`") == ""):
+    while words and (words[0] in listed("actions", "keywords") or words[0].strip("-$`") == ""):
         words = words[1:]
     given = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word)), len(words))
     rest = words[given:]
@@ -157,7 +146,7 @@ def _inner_at(program: str, words: Sequence[str]) -> int | None:
     """Return where the program that a wrapper runs begins; None if it runs none."""
     wrappers, name, at = _wrappers(), program, 1
     while name not in wrappers:
-        at = _after_options(words, at, _BEFORE_SUBCOMMAND)
+        at = _after_options(words, at, listed("actions", "before_subcommand"))
         longer = f"{name} {words[at]}" if at < len(words) else name
         if at == len(words) or not any(f"{key} ".startswith(f"{longer} ") for key in wrappers):
             return _exec_of_find(words) if program in {"find", "fd"} else None
@@ -185,7 +174,7 @@ def _exec_of_find(words: Sequence[str]) -> int | None:
 
 def _script(command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
     """Yield what `bash -c` runs."""
-    if not depth or command.program not in {*SHELLS, "su", "eval"}:
+    if not depth or command.program not in listed("actions", "shells") | {"su", "eval"}:
         return
     for at, word in enumerate(command.words[:-1]):
         if re.fullmatch(r"-[a-z]*c", word):
@@ -199,11 +188,9 @@ def _joined(folder: str, path: str) -> str:
 
 @cache
 def _wrappers() -> Mapping[str, tuple[int, frozenset[str]]]:
-    """Read the packaged list: the words before what a wrapper runs, and its options with a value."""
-    text = files("agentctx.service.rag").joinpath("wrappers.txt").read_text(encoding="utf-8")
-    rows = [line.split("|") for line in text.splitlines() if not line.startswith("#")]
+    """Return the words before what a wrapper runs, and its options with a value."""
     return {
-        name.strip(): (int(skipped), frozenset(options.split()))
-        for names, skipped, options in rows
-        for name in names.split(",")
+        name: (skipped, frozenset(options.split()))
+        for names, skipped, options in lists("actions")["wrappers"]
+        for name in names.split(", ")
     }

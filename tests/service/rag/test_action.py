@@ -14,7 +14,7 @@ def test_a_command_has_programs_flags_words_paths_and_operations() -> None:
     assert {"sudo", "rm"} <= names.programs
     assert {"-rf", "-r", "-f", "--dir"} <= names.flags
     assert {"tmp/x.txt", "old"} <= names.words
-    assert (("home", "a", "p", "app", "tmp", "x.txt"), "written") in names.paths
+    assert ("home", "a", "p", "app", "tmp", "x.txt") in names.paths
     assert {"remove", "sudo"} <= names.operations
     assert not names.is_reading
 
@@ -58,12 +58,6 @@ def test_commands_that_may_change_something(command: str) -> None:
 
 def test_prose_in_an_option_is_not_what_the_command_names() -> None:
     assert "patient" not in ActionNames.of("run", "git commit -m 'delete the patients table'").stems
-
-
-def test_files_that_a_command_reads_are_not_written() -> None:
-    names = ActionNames.of("run", "cp old/a.txt new/ && helm upgrade x --values prod/v.yml", "/p")
-    uses = {"/".join(path.parts): path.use for path in names.paths}
-    assert (uses["p/old/a.txt"], uses["p/prod/v.yml"]) == ("read", "read")
 
 
 def test_a_file_is_named_from_the_folder_of_the_action() -> None:
