@@ -38,6 +38,10 @@ EAGERNESS: tuple[Eagerness, ...] = ("careful", "normal", "eager")
 ANSWERABLE = ("direct", "paraphrase", "indirect", "multi", "code")
 ASKED_ELSEWHERE = ("direct", "paraphrase", "near", "code")
 """Kinds of prompts that are also asked in the other worlds, where nothing should answer them."""
+ADDED = frozenset({"cross", "cross-code", "pasted", "pasted-far"})
+"""Kinds besides the world's own prompts."""
+STEPS = 5
+"""Number of spans of relevance that are compared with the share of right passages."""
 PASTED_WORDS = 450
 MAX_FOREIGN = 60
 """Questions from one set, asked of another."""
@@ -48,12 +52,27 @@ _BUDGET = 4_000
 _NOT_FIELDS = {"id", "collection", "session", "text"}
 
 
+class Shown(NamedTuple):
+    """An injected passage: the relevance that the answer shows, 0 to 1, and whether it is right."""
+
+    relevance: float
+    is_right: bool
+
+
 class Outcome(NamedTuple):
-    """One prompt: whether its memory was among the first results and injected, and how many others were."""
+    """One prompt: whether its memory was among the first results and injected, what was injected, and how
+    many passages the judge read for it.
+    """
 
     found: bool
     injected: bool
-    others: int
+    shown: tuple[Shown, ...] = ()
+    read: int = 0
+
+    @property
+    def others(self) -> int:
+        """How many irrelevant memories were injected."""
+        return sum(not each.is_right for each in self.shown)
 
 
 Outcomes: TypeAlias = dict[str, list[Outcome]]
@@ -182,11 +201,12 @@ async def _ask(
 
 def _outcome(context: Answer, ids: Mapping[str, str], relevant: frozenset[str]) -> Outcome:
     first = dict.fromkeys(ids[each.candidate.entry] for each in context.considered)
-    injected = {ids[hit.entry.id] for hit in context.hits}
+    shown = {ids[hit.entry.id]: hit.relevance for hit in reversed(context.hits)}
     return Outcome(
         found=not relevant.isdisjoint(list(first)[:3]),
-        injected=not relevant.isdisjoint(injected),
-        others=len(injected - relevant),
+        injected=not relevant.isdisjoint(shown),
+        shown=tuple(Shown(figure, memory in relevant) for memory, figure in shown.items()),
+        read=sum(each.candidate.by_judge for each in context.considered),
     )
 
 
@@ -220,6 +240,23 @@ def _of_worlds(eagerness: Eagerness, outcomes: Outcomes) -> Iterator[Figure]:
         }.get(kind, at_most(0.0, "none"))
         rate = false_rate(outcomes[kind])
         yield Figure(name=f"worlds, {eagerness}: {kind}", value=rate, unit="", bar=bar if judged else None)
+    if judged:
+        yield from of_judge([each for kind in outcomes if kind not in ADDED for each in outcomes[kind]])
+
+
+def of_judge(outcomes: Sequence[Outcome]) -> Iterator[Figure]:
+    """Yield how many passages the judge reads for a prompt, and which share of what is shown was right, by
+    the relevance with which it is shown.
+    """
+    read = sum(each.read for each in outcomes) / len(outcomes)
+    yield Figure(name="worlds: pairs read by the judge, mean", value=read, unit="")
+    shown = [each for outcome in outcomes for each in outcome.shown]
+    for step in range(STEPS):
+        some = [each.is_right for each in shown if min(int(each.relevance * STEPS), STEPS - 1) == step]
+        if some:
+            span = f"{step / STEPS:g} to {(step + 1) / STEPS:g}"
+            right = sum(some) / len(some)
+            yield Figure(name=f"worlds, shown as {span}: right", value=right, unit=f"of {len(some)}")
 
 
 async def _guards(
