@@ -26,61 +26,28 @@ if TYPE_CHECKING:
 # Building a dataclass takes most of a millisecond, and building all of them as long as the rest of a client,
 # so each is imported on first use.
 MODULES = {
-    "audit": ("AuditEvent", "AuditFault", "AuditPage", "AuditVerdict"),
-    "doctor": ("CheckResult", "DoctorReply", "DoctorSummary"),
+    "audit": "AuditEvent AuditFault AuditPage AuditVerdict",
+    "doctor": "CheckResult DoctorReply DoctorSummary",
     "entries": (
-        "EditRequest",
-        "EntryPage",
-        "EntryView",
-        "FileRecord",
-        "ForgetAllReply",
-        "ForgetReply",
-        "NamespaceCount",
-        "NamespaceList",
-        "RewriteReply",
-        "OutcomeRequest",
-        "SaveManyReply",
-        "SaveManyRequest",
-        "SaveRequest",
-        "SaveResult",
-        "VersionPage",
+        "EditRequest EntryPage EntryView FileRecord ForgetAllReply ForgetReply NamespaceCount "
+        "NamespaceList RewriteReply OutcomeRequest SaveManyReply SaveManyRequest SaveRequest SaveResult "
+        "VersionPage"
     ),
-    "failures": ("ErrorBody", "ErrorReply"),
-    "files": ("FileMark", "FileState", "MarkFilesReply", "MarkFilesRequest"),
+    "failures": "ErrorBody ErrorReply",
+    "files": "FileMark FileState MarkFilesReply MarkFilesRequest",
     "injections": (
-        "ExplainReply",
-        "ExplainRequest",
-        "InjectionCandidate",
-        "InjectionList",
-        "InjectionSummary",
-        "InjectionView",
+        "ExplainReply ExplainRequest InjectionCandidate InjectionList InjectionSummary InjectionView"
     ),
     "operations": (
-        "ActivityStatus",
-        "BackupReply",
-        "BackupRequest",
-        "BackupStatus",
-        "BuriedJob",
-        "DatabaseStatus",
-        "DrainRequest",
-        "Latency",
-        "ModelComparison",
-        "ModelSpace",
-        "ProviderCost",
-        "ProviderStatus",
-        "ProxyStatus",
-        "QueueReply",
-        "ReembedCost",
-        "ReembedReply",
-        "RetryReply",
-        "StatusReply",
-        "WithoutContext",
+        "ActivityStatus BackupReply BackupRequest BackupStatus BuriedJob DatabaseStatus DrainRequest "
+        "Latency ModelComparison ModelSpace ProviderCost ProviderStatus ProxyStatus QueueReply "
+        "ReembedCost ReembedReply RetryReply StatusReply WithoutContext"
     ),
-    "questions": ("ContextReply", "ContextRequest", "Location", "Passage", "SearchReply", "SearchRequest"),
-    "transfer": ("ExportReply", "ExportedEntry", "ImportEntry", "ImportRequest"),
-    "trust": ("ReleaseReply", "RevokeReply", "RevokeRequest"),
+    "questions": "ContextReply ContextRequest Location Passage SearchReply SearchRequest",
+    "transfer": "ExportReply ExportedEntry ImportEntry ImportRequest",
+    "trust": "ReleaseReply RevokeReply RevokeRequest",
 }
-_HOMES = {name: module for module, names in MODULES.items() for name in names}
+_HOMES = {name: module for module, names in MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

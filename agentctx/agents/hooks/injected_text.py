@@ -8,31 +8,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_TAGS: Final = (
-    "hook_context",
-    "qwen:user-prompt-submit-context",
-    "session_context",
-    "system-reminder",
-    "system_reminder",
-    "environment_context",
-    "user_instructions",
-    "user-memory-input",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "command-name",
-    "command-message",
-    "command-args",
-    "bash-input",
-    "bash-stdout",
-    "bash-stderr",
-    "ide_opened_file",
-    "ide_selection",
-    "task-notification",
-    "claude-mem-context",
-    "relevant-memories",
-    "relevant_memories",
-    "memory-context",
+_TAGS: Final = tuple(
+    """
+    hook_context qwen:user-prompt-submit-context session_context system-reminder system_reminder
+    environment_context user_instructions user-memory-input local-command-stdout local-command-stderr
+    local-command-caveat command-name command-message command-args bash-input bash-stdout bash-stderr
+    ide_opened_file ide_selection task-notification claude-mem-context relevant-memories relevant_memories
+    memory-context
+    """.split()  # noqa: SIM905 - a literal would take one line per word
 )
 _HEADING: Final = "## Semantic Context (RAG)\n"
 _INJECTED: Final = [

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentctx.service.rag.candidate import Candidate
+from agentctx.service.rag.dates import MONTHS
 from agentctx.storage.search import ResolvedChunk
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _TO_TEN: Final = "one two three four five six seven eight nine ten".split()  # n
 _NUMBERS: Final = {"a": 1, "an": 1, "a couple of": 2, "a few": 3} | dict(
     zip(_TO_TEN, range(1, 11), strict=True)
 )
-_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
 _WEEKDAYS: Final = "mon tue wed thu fri sat sun".split()  # noqa: SIM905
 
 
@@ -36,10 +36,7 @@ def _words(names: Iterable[str]) -> str:
     return "|".join(names).replace(" ", r"\s")
 
 
-_MONTH: Final = (
-    r"(?P<month>(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b)\.?"
-)
+_MONTH: Final = rf"(?P<month>(?:{_words(MONTHS)})\b)\.?"
 _WEEKDAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _OF_MONTH: Final = r"(?P<day>\d\d?)(?:st|nd|rd|th)?\b"
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)\b(?!%|[.:,/]\d)"
@@ -166,7 +163,7 @@ def _calendar(year: str | None, month: str | None, day: str | None, today: date,
     """Return a year, month or day; without its year the latest that has begun, or by `step` a coming one."""
     if month is None:
         return Period(date(int(year or 0), 1, 1), date(int(year or 0), 12, 31))
-    number = int(month) if month.isdigit() else _MONTHS.index(month[:3]) + 1
+    number = int(month) if month.isdigit() else MONTHS[month]
     latest = today.year - ((number, int(day or 1)) > (today.month, today.day))
     in_year = int(year) if year else latest + (step >= 0 and (latest, number) < (today.year, today.month))
     first = date(in_year, number, int(day or 1))

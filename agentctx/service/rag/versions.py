@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from agentctx.service.rag.budget import DENSE_CHARACTERS
+from agentctx.service.rag.dates import dates_of
 from agentctx.service.rag.word_match import stem_of
 from agentctx.storage.stop_words import stop_words_of
 
@@ -29,11 +30,6 @@ _CHANGE: Final = re.compile(
     r"|replace[sd]|ab sofort|jetzt|nicht mehr|statt|seit|d[ée]sormais|ahora|ya no)\b"
 )
 """What a text says of a change."""
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DATE: Final = re.compile(
-    rf"\b(?P<y>\d{{4}})-(?P<m>\d\d)(?:-(?P<d>\d\d))?\b"
-    rf"|\b(?:(?P<day>\d{{1,2}})\.? )?(?P<month>{'|'.join(_MONTHS)})[a-z]*\.? (?P<year>\d{{4}})\b"
-)
 ALIKE: Final = 0.75
 """Share of the longer text's words that the shorter one has, in order, if both say the same."""
 NEAR: Final = 0.9
@@ -66,14 +62,9 @@ class FactText:
         return tuple(_DIGITS.get(word) or stem_of(word) for word in said)
 
     @cached_property
-    def date(self) -> tuple[int, int, int] | None:
-        """The first date in the text, as year, month, day; 0 for a day that it leaves out."""
-        found = _DATE.search(self.text)
-        if found is None:
-            return None
-        if found["y"]:
-            return int(found["y"]), int(found["m"]), int(found["d"] or 0)
-        return int(found["year"]), _MONTHS.index(found["month"]) + 1, int(found["day"] or 0)
+    def date(self) -> str:
+        """The first date in the text with its year, as "2026-11-03" or "2026-11-*"; empty if it has none."""
+        return next((date for _, date in dates_of(self.text) if date[0] != "*"), "")
 
     def repeats(self, other: FactText) -> bool:
         """Return whether two texts say the same: most of the words in order, or nearly all phrases.

@@ -94,17 +94,10 @@ def _cue(cue: str) -> str:
     return _printable(" ".join(_clean(cue).split()))
 
 
-def _cues(cues: list[str] | None) -> list[str] | None:
-    distinct = list(dict.fromkeys(cues or ()))
-    if len(distinct) > MAX_CUES:
-        raise ValueError(f"has {len(distinct)} cues; the limit is {MAX_CUES}")
-    return distinct or None
-
-
-def _links(names: list[str] | None) -> list[str] | None:
-    distinct = list(dict.fromkeys(names or ()))
-    if len(distinct) > MAX_LINKS:
-        raise ValueError(f"names {len(distinct)} entries; the limit is {MAX_LINKS}")
+def _distinct(given: list[str] | None, limit: int, what: str) -> list[str] | None:
+    distinct = list(dict.fromkeys(given or ()))
+    if len(distinct) > limit:
+        raise ValueError(f"has {len(distinct)} {what}; the limit is {limit}")
     return distinct or None
 
 
@@ -122,11 +115,11 @@ Key = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_key)]
 Tag = Annotated[str, AfterValidator(partial(_named, limit=MAX_TAG_CHARS))]
 Tags = Annotated[list[Tag], AfterValidator(_tags)]
 Cue = Annotated[str, Field(max_length=MAX_CUE_CHARS), AfterValidator(_cue)]
-Cues = Annotated[list[Cue] | None, AfterValidator(_cues)]
+Cues = Annotated[list[Cue] | None, AfterValidator(partial(_distinct, limit=MAX_CUES, what="cues"))]
 Source = Annotated[str, Field(max_length=MAX_SOURCE_CHARS), AfterValidator(_printable)]
 LearningText = Annotated[str, Field(max_length=MAX_LEARNING_CHARS), AfterValidator(_clean)]
 FilePosition = Annotated[list[Annotated[int, Field(ge=0, le=MAX_COUNT)]], Field(min_length=2, max_length=2)]
-Links = Annotated[list[Key] | None, AfterValidator(_links)]
+Links = Annotated[list[Key] | None, AfterValidator(partial(_distinct, limit=MAX_LINKS, what="entries"))]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
@@ -150,29 +143,29 @@ class FileFields(Fields):
     folder: Annotated[int, Field(ge=0, lt=2**63)] | None = None
 
 
-class KnowledgeFields(Fields):
+class EntryFields(Fields):
+    """What an entry of any collection may have."""
+
+    tags: Tags = Field(default_factory=list)
+    cues: Cues = None
+    source: Source | None = None
+    supersedes: Links = None
+    resolves: Links = None
+
+
+class KnowledgeFields(EntryFields):
     """Fields of knowledge, which is saved under a key."""
 
     key: Key
     content: Content
     category: KnowledgeCategory = "fact"
-    tags: Tags = Field(default_factory=list)
-    cues: Cues = None
-    source: Source | None = None
-    supersedes: Links = None
-    resolves: Links = None
     file: FileFields | None = None
 
 
-class ObservationFields(Fields):
+class ObservationFields(EntryFields):
     """Fields of an observation in a session; the indexes give the range of messages it was made from."""
 
     content: Content
-    tags: Tags = Field(default_factory=list)
-    cues: Cues = None
-    source: Source | None = None
-    supersedes: Links = None
-    resolves: Links = None
     token_count: Count | None = None
     source_start_index: Count | None = None
     source_end_index: Count | None = None
@@ -181,20 +174,15 @@ class ObservationFields(Fields):
     own_words: bool | None = None
 
 
-class ReflectionFields(Fields):
+class ReflectionFields(EntryFields):
     """Fields of a reflection on a session's observations; generation 2 reflects on reflections, and so on."""
 
     content: Content
-    tags: Tags = Field(default_factory=list)
-    cues: Cues = None
-    source: Source | None = None
-    supersedes: Links = None
-    resolves: Links = None
     token_count: Count | None = None
     generation: Annotated[int, Field(ge=1, le=1_000)] = 1
 
 
-class LearningFields(Fields):
+class LearningFields(EntryFields):
     """Fields of a learning: what an error taught."""
 
     trigger: LearningText
@@ -202,23 +190,13 @@ class LearningFields(Fields):
     diagnosis: LearningText | None = None
     fix: LearningText | None = None
     category: LearningCategory = "general"
-    tags: Tags = Field(default_factory=list)
-    cues: Cues = None
-    source: Source | None = None
-    supersedes: Links = None
-    resolves: Links = None
 
 
-class CustomFields(Fields):
+class CustomFields(EntryFields):
     """Fields of an entry in a collection declared in the config."""
 
     content: Content
     key: Key | None = None
-    tags: Tags = Field(default_factory=list)
-    cues: Cues = None
-    source: Source | None = None
-    supersedes: Links = None
-    resolves: Links = None
     file: FileFields | None = None
 
 

@@ -16,27 +16,11 @@ from agentctx.errors import StorageCorrupt
 from agentctx.storage import chunk_texts
 from agentctx.storage.file.driver import Connection
 
-HEAD: Final = (
-    "id",
-    "version",
-    "live",
-    "namespace",
-    "collection",
-    "key",
-    "session",
-    "agent",
-    "content_hash",
-    "attributes",
-    "labels",
-    "header",
-    "scope",
-    "origin",
-    "trust",
-    "principal",
-    "created",
-    "updated",
-    "expires",
-    "ttl",
+HEAD: Final = tuple(
+    """
+    id version live namespace collection key session agent content_hash attributes labels header scope
+    origin trust principal created updated expires ttl
+    """.split()  # noqa: SIM905 - a literal would take one line per word
 )
 """The columns covered by a row's checksum, in this order."""
 BYTES: Final = 8

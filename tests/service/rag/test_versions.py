@@ -93,13 +93,13 @@ def test_a_long_text_states_more_than_one_fact() -> None:
 @pytest.mark.parametrize(
     ("text", "date"),
     [
-        ("On 12 June 2025 the launch moved to 3 November 2025.", (2025, 6, 12)),
-        ("2024-02-10: scheduled at 01:00.", (2024, 2, 10)),
-        ("Fees as of jan 2024: 38 a month.", (2024, 1, 0)),
-        ("Fees are 38 a month.", None),
+        ("On 12 June 2025 the launch moved to 3 November 2025.", "2025-06-12"),
+        ("2024-02-10: scheduled at 01:00.", "2024-02-10"),
+        ("Fees as of jan 2024: 38 a month.", "2024-01-*"),
+        ("Fees are 38 a month.", ""),
     ],
 )
-def test_the_first_date_is_that_of_the_text(text: str, date: tuple[int, int, int] | None) -> None:
+def test_the_first_date_is_that_of_the_text(text: str, date: str) -> None:
     assert FactText(text).date == date
 
 

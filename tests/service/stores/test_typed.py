@@ -305,7 +305,7 @@ async def test_refusing_secrets_names_kinds_and_places_and_stores_nothing(
 ) -> None:
     store = KnowledgeStore(storage, embed_calls, clock=clock, redactor=Redactor(load_rules(), refuses=True))
     secret = "ghp_" + "a1B2" * 9
-    places = r"github-token in content at 6, github-token in tags\.1 at 0"
+    places = r"github-token in tags\.1 at 0, github-token in content at 6"
     with pytest.raises(SecretRefused, match=places) as refused:
         await store.save("k", f"it is {secret}", tags=["a", secret])
     assert secret not in refused.value.message + refused.value.hint
