@@ -166,7 +166,8 @@ def _coded(tokens: Sequence[str]) -> Iterator[Name]:
 
 def _environment(low: str, before: str, after: str) -> tuple[str, str] | None:
     value = _SAME_ENVIRONMENT.get(low, low)
-    is_in_place = before in _WORDS["before_environment"] or after in _WORDS["after_environment"]
+    is_definite = after in _WORDS["after_environment"] and before not in _WORDS["indefinite"]
+    is_in_place = before in _WORDS["before_environment"] or is_definite
     is_one = value in _WORDS["environments"] and (is_in_place or low not in _WORDS["ordinary"])
     return ("env", value) if is_one else None
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agentctx.service.rag.candidate import Candidate, Standing
 from agentctx.service.rag.names import Name, TextNames, are_twins, is_same, names_of
-from agentctx.service.rag.prompt import focus_of, own_words
+from agentctx.service.rag.prompt import focus_of, own_words, parts_of
 from agentctx.service.rag.ranking import ranking_text, words_of
 from agentctx.service.rag.relevance import log_odds, probability
 from agentctx.storage.search import ResolvedChunk
@@ -185,8 +185,10 @@ def _with_twins(
 ) -> list[Standing | None]:
     """Mark the passages with another name in the place of the question's.
 
-    So is one with none of its names, if both say what somebody does or gets, on the same topic.
+    So is one with none of its names, if both say what somebody does or gets, on the same topic. A prompt that
+    names several things asks about each, so what has one of its names is no twin.
     """
+    is_compound = bool(parts_of(asked.text))
     acting = bool(asked.acting & words)
     lower = {word for each in known for word in each.words if word not in each.proper} if acting else set()
     marked: list[Standing | None] = []
@@ -199,7 +201,7 @@ def _with_twins(
         )
         acts = acting and standing is None and bool((passage.acting & others) - lower)
         is_twin = is_alike or (acts and _stems(asked.words - words) & _stems(passage.words))
-        marked.append("twin" if is_twin else standing)
+        marked.append(standing if not is_twin or (is_compound and standing) else "twin")
     return marked
 
 

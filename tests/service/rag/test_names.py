@@ -39,6 +39,7 @@ def named(text: str) -> list[tuple[str, str]]:
         ("a bill of \u20ac1.249,50", ("money", "1249.50")),
         ("download the production logs", ("env", "prod")),
         ("restore it on dev", ("env", "dev")),
+        ("restore the test database", ("env", "test")),
         ("on the 3rd of November", ("date", "*-11-03")),
     ],
 )
@@ -54,6 +55,7 @@ def test_a_name_has_a_kind_and_one_value_for_all_its_forms(text: str, expected: 
         "run the test before you develop anything",
         "we live in a small house",
         "the stage is set for a demo",
+        "each job starts a test database",
         "I may go on Monday",
     ],
 )

@@ -83,6 +83,12 @@ def test_a_name_beside_the_same_word_is_a_twin() -> None:
     ]
 
 
+def test_a_prompt_that_names_several_things_asks_about_each() -> None:
+    passages = ("The practice of Dr Marek, who speaks Polish, is at the market.", "Dr Wendt is away in May.")
+    assert standing("does Dr Wendt speak Polish?", *passages) == ["twin", "has"]
+    assert standing("How do we tell Dr Wendt, the Bakers and the Polish school?", *passages) == ["has", "has"]
+
+
 def test_names_in_pasted_code_merely_stand_there() -> None:
     paste = (
         "Traceback (most recent call last):\n  File \"src/auth/login.py\", line 4, in f\nKeyError: 'QRS-1'\n"
