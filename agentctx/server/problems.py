@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentctx.plain_values import NOT_SHOWN, is_plain
+from agentctx.wire.wording import counted
 
 MAX_LISTED = 5
 _MAX_NAME_CHARS = 40
@@ -39,7 +40,7 @@ def describe_validation_errors(errors: Sequence[Mapping[str, Any]]) -> str:
     """
     listed = [f"{field_path(error['loc'])} {_rule(error)}" for error in errors[:MAX_LISTED]]
     if len(errors) > MAX_LISTED:
-        listed.append(f"and {len(errors) - MAX_LISTED} more problems")
+        listed.append(f"and {counted(len(errors) - MAX_LISTED, 'more problem')}")
     return "; ".join(listed) + "."
 
 
