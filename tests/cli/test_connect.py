@@ -103,6 +103,7 @@ def test_turns_are_remembered_only_on_request(connect: Connect, home: Path) -> N
     connect("codex", "--remember")
     remembering = json.loads(hooks.read_bytes())["hooks"]
     assert remembering.pop("Stop")
+    assert remembering.pop("PreCompact")
     connect("codex")
     assert json.loads(hooks.read_bytes())["hooks"] == remembering, "what changes has to be approved again"
     assert sorted(remembering) == ["PostToolUse", "PreToolUse", "SessionStart", "UserPromptSubmit"]
@@ -128,7 +129,7 @@ def test_claude_code_reports_turns_through_its_server(connect: Connect, home: Pa
     assert inputs["Stop"]["remember"] is True
     assert inputs["PostCompact"]["compact_summary"] == "${compact_summary}"
     assert inputs["Stop"]["prompt_id"] == "${prompt_id}"
-    saving = {"PostCompact", "SessionEnd", "Stop"}
+    saving = {"PostCompact", "PreCompact", "SessionEnd", "Stop"}
     assert inputs.keys() == {"PostToolUseFailure", "PreToolUse", "SessionStart", "UserPromptSubmit"} | saving
 
 

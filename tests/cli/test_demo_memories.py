@@ -8,7 +8,8 @@ from agentctx.cli.demo_memories import BY_WORD, FOR_AN_LLM, IN_OTHER_WORDS, MEMO
 from agentctx.client.sync_client import Client
 from agentctx.wire import COLLECTIONS
 
-CONVINCING = 0.6
+CONVINCING = 0.5
+"""Of passages shown with this figure, every second one is right."""
 
 
 @pytest.mark.process
@@ -26,7 +27,7 @@ def test_every_right_answer_comes_first_with_a_convincing_figure(tmp_path: Path)
             first, *others = client.search(question.text, limit=3).results
             assert first.id == ids[question.answer], question
             assert first.relevance >= CONVINCING, question
-            assert all(other.relevance < CONVINCING / 2 for other in others), question
+            assert all(other.relevance < first.relevance / 2 for other in others), question
 
 
 @pytest.mark.parametrize("question", [*BY_WORD, *IN_OTHER_WORDS, FOR_AN_LLM])

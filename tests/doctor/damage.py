@@ -23,6 +23,7 @@ BOOKKEEPING = (
         "audit",
         "forgotten",
         "vector_checksums",
+        "supersessions",
     ),
     "sqlite_sequence",
 )

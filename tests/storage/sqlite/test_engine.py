@@ -130,6 +130,7 @@ async def test_resolving_chunks_never_scans_a_table(storage: SqliteStorage) -> N
 
     steps = await storage.db.readers.run(plan)
     assert [step for step in steps if "entries" in step or " e " in step] == [
-        "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
+        "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH n USING INDEX sqlite_autoindex_entries_1 (id=?)",  # what supersedes it
     ]
     assert "SEARCH chunks USING INTEGER PRIMARY KEY (rowid=?)" in steps

@@ -24,7 +24,7 @@ from tests.amount import IS_WHOLE
 from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil
 
 NAME = "agentctx.db"
-EVERYTHING = Filter(namespace="default", with_quarantined=True)
+EVERYTHING = Filter(namespace="default", with_quarantined=True, with_superseded=True)
 READ_AT_START = (
     "vector_checksums",
     "schema_migrations",
@@ -67,6 +67,9 @@ async def _fill(path: Path) -> None:
         await storage.entries.save(
             keyless("made of it", derived_from=(saved.id,), flags=("instruction",)), embed=True
         )
+        await storage.entries.save(
+            keyless("instead of it", attributes={"category": "fact", "supersedes": [saved.id]}), embed=True
+        )
         forgotten = await storage.entries.save(keyless("forget me"), embed=False)
         await storage.entries.delete(forgotten.id)
         await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
@@ -79,7 +82,7 @@ async def _fill(path: Path) -> None:
         connection.execute("INSERT INTO forgotten VALUES ('gone', 1)")
         connection.execute(
             """INSERT INTO injections VALUES ('i1', 1, '', '', 0, 'tail', 'q', NULL,
-               NULL, NULL, '[]', '{}', 100, 0, 1.0, NULL, 0.5, '["default"]', 0, '')"""
+               NULL, NULL, '[]', '{}', 100, 0, 1.0, NULL, 0.5, '["default"]', 0, '', NULL)"""
         )
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
