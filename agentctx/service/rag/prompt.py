@@ -48,6 +48,7 @@ _QUOTED = re.compile(
     re.IGNORECASE,
 )
 _FENCE = "```"
+_SET_OFF = re.compile(r"\n\s*\n|```\w*")
 _EMOTICON = re.compile(r"(?<!\S)(?:[:;=8x][-o^']?[)(dpo/\\|*3]+|<3+|\^_*\^|o_o|\\o/|t_t)(?!\S)")
 _STRETCHED = re.compile(r"(\w)\1{2,}")
 _ASKS = re.compile(r"[?\uff1f\u061f]|\b(?:which|what|when|where|who|whose|whom)\b", re.IGNORECASE)
@@ -172,7 +173,7 @@ def queries_of(prompt: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys([text, *(questions[:MAX_QUESTIONS] if len(questions) > 1 else ())]))
     lines = _own_lines(text)
     first, last = next(filter(is_prose, lines), ""), next(filter(is_prose, reversed(lines)), "")
-    around = [first[:LONGEST_LINE], last[-LONGEST_LINE:]] if first else []
+    around = [first[:LONGEST_LINE], last[-LONGEST_LINE:]] if first else [*_requests(text)]
     asked = next((found for line in reversed(lines) if _is_text(line) for found in _last_questions(line)), "")
     return _without_repetition(text[:FIRST_WINDOW], tuple(filter(None, dict.fromkeys([*around, asked]))))
 
@@ -256,6 +257,19 @@ def _last_questions(line: str) -> Iterator[str]:
         is_asking = sentence.endswith(_QUESTION_MARKS) and _has_words(sentence, MIN_QUESTION_WORDS)
         if is_asking and has_content(sentence):
             yield sentence[-LONGEST_LINE:]
+
+
+def _requests(text: str) -> Iterator[str]:
+    """Yield the few words before or after a paste, set off by a blank line or a fence: "Commit this."."""
+    blocks = [block.strip() for block in _SET_OFF.split(text) if block.strip()]
+    for block in dict.fromkeys((blocks[-1], blocks[0])) if len(blocks) > 1 else ():
+        if (
+            "\n" not in block
+            and _has_words(block, MIN_QUESTION_WORDS)
+            and _is_text(block)
+            and has_content(block)
+        ):
+            yield block
 
 
 def _own_lines(text: str) -> list[str]:

@@ -243,3 +243,23 @@ def test_a_prompt_that_repeats_a_few_words_is_searched_by_each_word_once() -> No
     assert len(query) < 2 * len(words)
     asked = "Which header carries the tenant?"
     assert queries_of("\n".join([*[words] * 400, asked]))[-1] == asked
+
+
+CODE = "\n".join(f"    value_{line} = compute({line}, mode='fast')" for line in range(60))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "request_"),
+    [
+        (f"{CODE}\n\nCommit this.", "Commit this."),
+        (f"```python\n{CODE}\n```\nCommit this.", "Commit this."),
+        (f"Review it please:\n\n{CODE}", "Review it please:"),
+    ],
+)
+def test_a_few_words_set_off_from_a_paste_are_searched_too(prompt: str, request_: str) -> None:
+    assert queries_of(prompt)[1:] == (request_,)
+
+
+@pytest.mark.parametrize("end", ["\n\n" + CODE, "\nreturn result", "\n\nthanks!", ""])
+def test_a_paste_without_a_request_is_one_query(end: str) -> None:
+    assert len(queries_of(CODE + end)) == 1
