@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -19,13 +19,13 @@ from agentctx.cli.output import show
 from agentctx.errors import KeyTaken, NotFound, VersionConflict
 from agentctx.names import normalised
 from agentctx.times import format_time, parse_time, wall_clock
-from agentctx.wire import Origin
+from agentctx.wire import EditableField, Origin
 from agentctx.wire.wording import held_by_backups
 
 if TYPE_CHECKING:
     from agentctx.client.options import EditFields
     from agentctx.client.sync_client import Client
-    from agentctx.wire import EditableField, EntryView, ExportedEntry
+    from agentctx.wire import EntryView, ExportedEntry
 
 Action = Literal["forget", "revert", "leave", "conflict"]
 _TAKEN = "another learning has its earlier trigger, error and fix"
@@ -37,17 +37,8 @@ _A_CENTURY_S = 100 * 365 * 86_400
 """From here on a TTL is given in hours, because a duration has at most nine digits."""
 _NEAR_MS = 2_000
 """Expiries this near are equal: one that was restored is true to the second."""
-EDITABLE: tuple[EditableField, ...] = (
-    "category",
-    "tags",
-    "cues",
-    "source",
-    "supersedes",
-    "resolves",
-    "trigger",
-    "error_pattern",
-    "diagnosis",
-    "fix",
+EDITABLE: tuple[EditableField, ...] = tuple(
+    name for name in get_args(EditableField) if name not in {"content", "ttl"}
 )
 """Fields of an entry, besides its text, that can be restored."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import takewhile
 from typing import Final, TypeAlias
 
@@ -98,16 +97,11 @@ def _plain(word: str) -> str:
 
 
 def _languages_by_letters(question: str) -> frozenset[str]:
-    folded = unicodedata.normalize("NFC", question).lower()
-    if folded.isascii() or not STOP_WORDS.isdisjoint(folded.split()):
+    letters = frozenset(unicodedata.normalize("NFC", question).lower())
+    if not STOP_WORDS.isdisjoint(question.lower().split()):
         return frozenset()
-    shown = {name: len(set(folded) & letters) for name, letters in _letters().items()}
-    most = max(shown.values())
+    shown = {name: len(letters.intersection(own)) for name, own in _LETTERS.items()}
     if shown["ukrainian"]:  # shares most letters with Russian
         return frozenset({"ukrainian"})
-    return frozenset(name for name, count in shown.items() if count == most) if most else frozenset()
-
-
-@cache
-def _letters() -> dict[str, frozenset[str]]:
-    return {name: frozenset(letters) for name, letters in _LETTERS.items()}
+    most = max(shown.values())
+    return frozenset(name for name, count in shown.items() if 0 < count == most)

@@ -21,17 +21,8 @@ _HAS_MAIN_HEADING = re.compile(r"<h1[\s>]", re.IGNORECASE)
 _RAW = frozenset({"script", "style"})
 _NOISE = frozenset(
     {
-        "template",
-        "noscript",
-        "svg",
-        "nav",
-        "iframe",
-        "canvas",
-        "audio",
-        "video",
-        "select",
-        "button",
-        "textarea",
+        *("template", "noscript", "svg", "nav", "iframe", "canvas", "audio", "video"),
+        *("select", "button", "textarea"),
     }
 )
 _CLOSING_NOISE = re.compile(rf"</({'|'.join(_NOISE)})", re.IGNORECASE | re.ASCII)

@@ -19,15 +19,8 @@ the body has more than 16 MiB or 200,000 values."""
 _OURS: Final = b"x-agentctx-"
 _HOP_BY_HOP: Final = frozenset(
     {
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
     }
 )
 _OF_THE_REQUEST: Final = frozenset({b"host", b"content-length", b"expect"})
