@@ -69,5 +69,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _holds(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    if not any("*" in part for part in wanted):
+        return f"/{'/'.join(wanted)}/" in f"/{'/'.join(parts)}/"
     starts = range(len(parts) - len(wanted) + 1)
     return any(all(map(fnmatchcase, parts[at : at + len(wanted)], wanted)) for at in starts)
