@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from posixpath import join, normpath
 from typing import Final
@@ -116,7 +116,6 @@ class ActionNames:
                 self.paths.append(parts_of(normpath(join(base, _SCHEME.sub("/", word)))))
 
 
-@lru_cache(8_192)
 def stems_in(text: str) -> frozenset[str]:
     """Return the stems of the words in a name or a text; `fooBar` and `foo-bar` have two."""
     return frozenset(stem_of(word) for word in _WORD.findall(_CAMEL.sub(" ", text).lower()))

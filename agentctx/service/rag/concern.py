@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from operator import mul
 from typing import Final, NamedTuple, TypeAlias
@@ -31,7 +30,6 @@ _ENOUGH: Final = 5.0
 _USUAL_SIZE: Final = 30
 """The size of the memories on which the weights were fitted."""
 _SHORT_FLAG: Final = 2
-_CACHED: Final = 2_048
 
 
 class MemoryTerms(NamedTuple):
@@ -61,13 +59,11 @@ OF_LEARNING = Evidence(coverage=10.5, mass=6.7, reads=-1.6, constant=-9.5)
 OF_TEXT = Evidence(coverage=9.7, mass=13.5, reads=-4.4, writes=2.8, constant=-7.1)
 
 
-@lru_cache(_CACHED)
 def terms_of_text(text: str) -> MemoryTerms:
     """Return the terms of a rule or a fact."""
     return MemoryTerms(alternatives_in(text), (), stems_in(text), is_learning=False)
 
 
-@lru_cache(_CACHED)
 def terms_of_learning(trigger: str, fix: str, more: str = "") -> MemoryTerms:
     """Return the terms of a learning. The rest of its text counts for rarity alone."""
     stems = stems_in(f"{trigger} {fix} {more}")

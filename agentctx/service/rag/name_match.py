@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from functools import lru_cache
 
 from agentctx.service.rag.action import ActionNames, operations_of, parts_of, things_of
 from agentctx.service.rag.terms import MemoryTerm
@@ -58,7 +57,6 @@ def _is_named(text: str, action: ActionNames) -> bool:
     return is_host and bool(_pattern(label).search(action.named))
 
 
-@lru_cache(4096)
 def _pattern(text: str) -> re.Pattern[str]:
     """Return what matches a name, with its placeholders: `tw-*`, `depot-NN`, `<ticket>/x`."""
     body = re.escape(text).replace(r"\*", r"[^/\s]*")

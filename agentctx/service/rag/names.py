@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -18,7 +18,6 @@ from agentctx.storage.stop_words import STOP_WORDS
 
 MAX_CHARACTERS = 2_000
 """Number of characters of a text in which names are looked for."""
-MAX_CACHED = 1_024
 
 _WORDS = {name: frozenset(words.split()) for name, words in lists("names").items()}
 _SAME_ENVIRONMENT = {"production": "prod", "stg": "staging", "development": "dev", "testing": "test"}
@@ -137,7 +136,6 @@ class TextNames:
         return _EVERY_ENVIRONMENT.search(self.text) is not None
 
 
-@lru_cache(maxsize=MAX_CACHED)
 def names_of(text: str) -> TextNames:
     """Return what a text names, by its first `MAX_CHARACTERS`."""
     return TextNames(text)

@@ -7,7 +7,6 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -145,7 +144,6 @@ def _stems(words: set[str]) -> set[str]:
     return {stem_of(word) for word in words}
 
 
-@lru_cache(16_384)
 def stem_of(word: str) -> str:
     """Return the approximate stem of an English word in lower case, the same for its common forms."""
     for suffix in _SUFFIXES:
