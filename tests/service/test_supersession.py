@@ -46,7 +46,7 @@ async def replaced(core: Core) -> tuple[SaveResult, SaveResult]:
 
 
 async def inject(core: Core, **fields: Any) -> list[str]:
-    request = ContextRequest(query="deploys happen on tuesday", position="tail", **fields)
+    request = ContextRequest(query="when do deploys happen", **{"position": "tail", **fields})
     return [hit.id for hit in (await core.questions.context(request, ME)).results]
 
 
@@ -66,7 +66,7 @@ async def test_it_is_in_no_answer_and_no_injection_unless_asked_for(
         new.id
     ]
     for position in ("tail", "system"):
-        assert await inject(core, conversation=position) == [new.id]
+        assert await inject(core, position=position) == [new.id]
     reply = await core.questions.search(SearchRequest(**question, include_superseded=True), ME)
     assert {hit.id: (hit.superseded, hit.superseded_by) for hit in reply.results} == {
         old.id: ("superseded", [new.id]),

@@ -22,6 +22,8 @@ from tests.running_core import embedded, running_core, save
 
 QUESTION = "which colour does the red lamp have"
 RIGHT, OTHER = "the red lamp is dim", "which colour does the door have"
+# Without a background to compare with, the rules are nearly certain of both; so is the judge.
+YES, NO = 20.0, -20.0
 
 
 class Opinion:
@@ -81,7 +83,7 @@ def contents(answer: Answer) -> list[str]:
 
 async def test_the_judge_decides_what_the_rules_leave_open(core: Core) -> None:
     by_rules = contents(await injected(core, None))
-    answer = await injected(core, Opinion(lambda text: 20.0 if text == RIGHT else -20.0))
+    answer = await injected(core, Opinion(lambda text: YES if text == RIGHT else NO))
     assert OTHER in by_rules
     assert contents(answer) == [RIGHT]
     assert answer.judge is None
@@ -124,6 +126,6 @@ async def test_it_reads_the_cues_of_a_passage_too(core: Core) -> None:
 
 
 async def test_a_call_that_asks_for_everything_is_not_judged(core: Core) -> None:
-    judge = Opinion(lambda _: -9.0)
+    judge = Opinion(lambda _: NO)
     assert set(contents(await injected(core, judge, everything=True))) == {RIGHT, OTHER}
     assert judge.read == []
