@@ -71,6 +71,7 @@ async def use_entry(core: Core) -> str:
     await core.entries.versions(entry.id, ME, limit=50)
     await core.questions.search(SearchRequest(query="which word is it"), ME)
     await core.questions.context(ContextRequest(query="the word is", position="system"), ME)
+    await core.questions.context(ContextRequest(query="word --print", action="run"), ME)
     return entry.id
 
 
