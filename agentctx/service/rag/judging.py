@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.cues import cues_for
-from agentctx.service.rag.prompt import is_short, queries_of
+from agentctx.service.rag.prompt import is_short, parts_of, queries_of
 from agentctx.service.rag.relevance import UNFAMILIAR, log_odds, probability
 from agentctx.storage.search import ResolvedChunk
 
@@ -79,11 +79,20 @@ def judged(candidates: Sequence[Candidate], scores: Mapping[int, float], prompt:
     """Set the relevance of the chunks that have a score, and order them among the places that they take."""
     blend = BLEND if is_short(prompt.strip()) else WITH_PASTE
     read = [_blended(each, scores[each.chunk], blend) for each in candidates if each.chunk in scores]
-    best = max((each.relevance for each in read), default=0.5)
-    behind = [min(each.behind, log_odds(best) - log_odds(each.relevance)) for each in read]
-    read = [each._replace(behind=by) for each, by in zip(read, behind, strict=True)]
+    read = _behind_the_best(read, has_parts=bool(parts_of(prompt)))
     best_first = iter(sorted(read, key=lambda each: -each.relevance))
     return [next(best_first) if each.chunk in scores else each for each in candidates]
+
+
+def _behind_the_best(read: Sequence[Candidate], *, has_parts: bool) -> list[Candidate]:
+    """Set by how much each is behind the best. The best answer to a part of a prompt stays near, because the
+    judge reads all parts at once.
+    """
+    best = log_odds(max((each.relevance for each in read), default=0.5))
+    behind = [best - log_odds(each.relevance) for each in read]
+    if has_parts:
+        behind = [min(each.behind, by) for each, by in zip(read, behind, strict=True)]
+    return [each._replace(behind=by) for each, by in zip(read, behind, strict=True)]
 
 
 def _blended(candidate: Candidate, score: float, blend: Blend) -> Candidate:

@@ -186,7 +186,7 @@ def _with_twins(
     """Mark the passages with another name in the place of the question's.
 
     So is one with none of its names, if both say what somebody does or gets, on the same topic. A prompt that
-    names several things asks about each, so what has one of its names is no twin.
+    names several things asks about each, so nothing that has one of its names is a twin.
     """
     is_compound = bool(parts_of(asked.text))
     acting = bool(asked.acting & words)

@@ -18,7 +18,7 @@ from agentctx.service.rag.judging import (
     left_open,
     text_to_judge,
 )
-from agentctx.service.rag.relevance import UNFAMILIAR
+from agentctx.service.rag.relevance import UNFAMILIAR, log_odds
 from tests.service.rag.test_finding import text
 
 FAMILIAR = UNFAMILIAR - 0.1
@@ -80,6 +80,20 @@ def test_a_higher_score_and_a_higher_relevance_by_the_rules_both_count_for_a_pas
     assert 0 < there.relevance < 1
     assert judged(candidates([relevance]), {0: score + 1}, "a question")[0].relevance > there.relevance
     assert judged(candidates([relevance * 0.9]), {0: score}, "a question")[0].relevance < there.relevance
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_behind"),
+    [("which lamp is red", True), ("Tell Anna, the Bakers and the Polish school", False)],
+)
+def test_the_judge_moves_a_passage_behind_the_best_unless_it_may_answer_a_part(
+    prompt: str, is_behind: bool
+) -> None:
+    ranked = [each._replace(behind=0.5) for each in candidates([0.6, 0.5])]
+    best, other = judged(ranked, {0: 6.0, 1: -1.0}, prompt)
+    assert best.behind == 0
+    judged_apart = log_odds(best.relevance) - log_odds(other.relevance)
+    assert other.behind == pytest.approx(judged_apart if is_behind else 0.5)
 
 
 def test_the_judge_reads_the_prose_around_a_paste_and_a_short_prompt_as_it_is() -> None:
