@@ -23,6 +23,8 @@ MAX_TWIN, MIN_EXACT = 0.02, 0.5
 written by hand, one in fifty was right, and one in two."""
 MIN_GENERAL = 0.7
 """Relevance with which a passage without any such name passes although only twins of it are known."""
+LONGEST_TWIN = 600
+"""Characters of a passage that can be a twin."""
 MIN_LOOK_ALIKE, MAX_REST = 4, 6
 """Two words look alike if they begin with the same letters and end in few others."""
 
@@ -98,10 +100,19 @@ def standings(question: str, passages: Sequence[str]) -> list[Standing | None]:
     is_unknown = any(
         row.is_key and "twin" in row.standings and not {"exact", "has"} & {*row.standings} for row in rows
     )
+    rows = [row._replace(standings=_of_one_thing(row.standings, passages)) for row in rows]
     order: tuple[Standing, ...] = ("twin", *(("unknown",) if is_unknown else ()), "exact", "has")
     default: Standing | None = "unknown" if is_unknown else None
     columns = ([row.standings[at] for row in rows] for at in range(len(known)))
     return [next((each for each in order if each in column or each == default), None) for column in columns]
+
+
+def _of_one_thing(row: Sequence[Standing | None], passages: Sequence[str]) -> list[Standing | None]:
+    """Take a long passage for no twin: it is about more than what it names."""
+    return [
+        None if each == "twin" and len(passage) > LONGEST_TWIN else each
+        for each, passage in zip(row, passages, strict=True)
+    ]
 
 
 def _rows_of_names(asked: TextNames, focus: TextNames, known: Sequence[TextNames]) -> Iterator[_Row]:

@@ -160,3 +160,9 @@ def test_a_report_beside_a_paste_says_where_not_what() -> None:
 def test_a_product_that_a_passage_has_does_not_pass_like_an_identifier() -> None:
     assert standing("does StateFlow skip equal values?", "ViewModel has one StateFlow.") == ["has"]
     assert standing("what does parseHeader do?", "parse_header keeps a cursor.") == ["exact"]
+
+
+def test_a_long_passage_that_names_another_is_no_twin() -> None:
+    about, other = "AND-288: the importer loses rows.", "AND-828: the importer adds rows. "
+    long = other + "Much else was said in that meeting. " * 20
+    assert standing("what was AND-288 about?", about, other, long) == ["exact", "twin", None]
