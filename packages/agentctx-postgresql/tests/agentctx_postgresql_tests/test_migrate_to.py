@@ -14,6 +14,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx_postgresql.migrate_to import EngineReport, report_lines
 from agentctx_postgresql_tests.server import running_server, why_unavailable
 from agentctx_testing.drafts import draft, embed, keyless, save, serving_space
+from tests.fixtures.releases import ENTRIES, VERSIONS, unpack
 
 
 @pytest.fixture
@@ -70,6 +71,27 @@ def test_migration_to_postgresql_and_back(
     assert migrate_in(folder, "--to", str(back), "--json") == 0
     assert json.loads(capsys.readouterr().out).items() >= (held | {"copied": 3, "differences": 0}).items()
     assert back.is_file()
+
+
+@pytest.mark.parametrize("option", [[], ["--dry-run"]])
+def test_a_file_of_an_earlier_schema_is_left_untouched(
+    option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = unpack(tmp_path).read_bytes()
+    assert migrate_in(tmp_path, "--to", "postgresql://x@/y?host=/nowhere", *option) == 1
+    error = capsys.readouterr().err
+    assert "The database has an earlier schema." in error
+    assert "Run `agentctx migrate` without --to first." in error
+    assert (tmp_path / DATABASE_NAME).read_bytes() == before
+
+
+def test_a_file_of_0_1_0_is_copied_once_it_was_migrated(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unpack(tmp_path)
+    assert migrate_in(tmp_path) == 0
+    assert migrate_in(tmp_path, "--to", url) == 0
+    assert f"verified  live entries {ENTRIES}, versions {VERSIONS}," in capsys.readouterr().out
 
 
 def test_the_owner_migrates_a_server_without_a_daemon(
