@@ -20,7 +20,7 @@ from agentctx.errors import AgentctxError
 from agentctx.storage.file import driver
 from agentctx.storage.file.copy import check_pages
 from agentctx.storage.file.driver import Connection, Error, open_connection
-from agentctx.storage.file.migrate import load_migrations, migrate
+from agentctx.storage.file.migrate import load_migrations, migrate_database
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Census, SpaceState
 from agentctx.storage.sqlite.search.keyword_search import Statistics
@@ -167,6 +167,7 @@ class Looker:
         return self._backups[digest]
 
     def _examined(self) -> Seen:
+        migrate_database(self._path, MIGRATIONS)
         with closing(open_connection(self._path)) as connection:
             return _look(connection)
 
@@ -190,7 +191,6 @@ def _census(connection: Connection) -> Census:
 
 
 def _look(connection: Connection) -> Seen:
-    migrate(connection, MIGRATIONS)
     for space in spaces.all_spaces(connection):
         # A start resumes the backfill of a space; until then no job is missing.
         if space.state is SpaceState.BUILDING:
