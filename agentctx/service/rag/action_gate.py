@@ -63,7 +63,7 @@ class AskedAction:
         least = (MIN_FIT if self.output else MIN_CONCERN)[eagerness or "normal"]
         return Gate(least, least)
 
-    def judged(self, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]) -> list[Candidate]:
+    def rated(self, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]) -> list[Candidate]:
         """Set each candidate's relevance to the action, how far it is behind the best, and sort by it."""
         passages = {each.chunk: found[each.chunk] for each in candidates if each.chunk in found}
         relevances = _fitting(passages, self.output) if self.output else _concerning(passages, self.names)

@@ -37,7 +37,7 @@ from agentctx.storage.vectors import Vectors
 from agentctx.telemetry import Stage
 
 READ = 20
-"""Minimum number of candidates that are read and judged; 40 would improve recall@10 on LoCoMo by .004."""
+"""Minimum number of candidates that are read and rated; 40 would improve recall@10 on LoCoMo by .004."""
 BEHIND_OF_TURNS = 0.5
 """How much of its distance to the best counts for a turn of a conversation."""
 SPARE = 12
@@ -46,13 +46,13 @@ SPARE = 12
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All candidates of a question, best first: those read and judged, then the rest, with the texts.
+    """All candidates of a question, best first: those read and rated, then the rest, with the texts.
 
-    A judged candidate without a text has changed meanwhile. `degraded` says why there was no vector search,
+    A rated candidate without a text has changed meanwhile. `degraded` says why there was no vector search,
     if there was none.
     """
 
-    judged: Sequence[Candidate]
+    rated: Sequence[Candidate]
     rest: Sequence[Candidate]
     texts: Mapping[int, ResolvedChunk]
     degraded: str | None = None
@@ -61,7 +61,7 @@ class Ranking:
 
     @property
     def candidates(self) -> list[Candidate]:
-        return [*self.judged, *self.rest]
+        return [*self.rated, *self.rest]
 
 
 class Stopwatch:
@@ -139,20 +139,20 @@ def passages(search: SearchInput) -> Steps[Ranking]:
             [each.chunk for each in read], question.filter, search.query
         )
     with stopwatch.stage("rank"):
-        judged = _judged(search, read, around)
+        rated = _rated(search, read, around)
     texts = around.texts
     if neighbours := [
-        each.chunk for each in judged if each.chunk not in texts
+        each.chunk for each in rated if each.chunk not in texts
     ]:  # of hits, not hits themselves
         with stopwatch.stage("resolve"):
             texts = {**texts, **(yield Texts(neighbours, question.filter))}
-    judged = narrowed([each for each in judged if each.chunk in texts], texts, search.periods)
+    rated = narrowed([each for each in rated if each.chunk in texts], texts, search.periods)
     gone = [each for each in read if each.chunk not in texts]
     chunks = {each.chunk for each in read}
     rest = [each for each in fused[count:] if each.chunk not in chunks]
     calibration, query = search.calibration, search.query
     level = calibration.level(query) if calibration is not None and query is not None else None
-    return Ranking([*judged, *gone], rest, texts, search.degraded, level)
+    return Ranking([*rated, *gone], rest, texts, search.degraded, level)
 
 
 def nearest(search: SearchInput) -> Steps[Sequence[NearestChunk]]:
@@ -176,8 +176,8 @@ def _distances(search: SearchInput, near: Sequence[NearestChunk]) -> Steps[Mappi
     return distances
 
 
-def _judged(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
-    """Rank what was read, together with neighbouring turns, and judge the best of it."""
+def _rated(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
+    """Rank what was read, together with neighbouring turns, and rate the best of it."""
     words, rarity = search.words, search.rarity
     texts = {**around.neighbours, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
     present = [each for each in read if each.chunk in texts]
@@ -201,37 +201,37 @@ def _judged(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTu
         each._replace(rarity=sum(rarity.get(word, 0.0) for word in matched[each.chunk])) for each in ranked
     ]
     leads = leader(ranked)
-    judged = judge(ranked, matched, words, search.query, calibration, with_cues, leads)
+    rated = rate(ranked, matched, words, search.query, calibration, with_cues, leads)
     if with_cues and calibration is not None:
-        judged = ranked_by_relevance(judged, with_cues)
-    judged = less_likely(judged, search.question.tries)
+        rated = ranked_by_relevance(rated, with_cues)
+    rated = less_likely(rated, search.question.tries)
     turns = {chunk for of, row in around.turns.items() for chunk in (of, *row.values())}
-    return leader_first(behind_the_best(judged, turns), leads)
+    return leader_first(behind_the_best(rated, turns), leads)
 
 
-def less_likely(judged: Sequence[Candidate], tries: int) -> list[Candidate]:
+def less_likely(rated: Sequence[Candidate], tries: int) -> list[Candidate]:
     """Divide the odds of each candidate by the number of tries that found it."""
     if tries == 1:
-        return list(judged)
-    odds = [log_odds(each.relevance) - math.log(tries) for each in judged]
-    return [each._replace(relevance=probability(by)) for each, by in zip(judged, odds, strict=True)]
+        return list(rated)
+    odds = [log_odds(each.relevance) - math.log(tries) for each in rated]
+    return [each._replace(relevance=probability(by)) for each, by in zip(rated, odds, strict=True)]
 
 
-def behind_the_best(judged: Sequence[Candidate], turns: Collection[int]) -> list[Candidate]:
+def behind_the_best(rated: Sequence[Candidate], turns: Collection[int]) -> list[Candidate]:
     """Set by how much each candidate is behind the best: turns by less, because they answer together, and
     what has no vector yet by nothing.
     """
-    best = log_odds(max((each.relevance for each in judged if not each.by_words), default=0.0))
+    best = log_odds(max((each.relevance for each in rated if not each.by_words), default=0.0))
     counts = [
-        0.0 if each.is_unmeasured else BEHIND_OF_TURNS if each.chunk in turns else 1.0 for each in judged
+        0.0 if each.is_unmeasured else BEHIND_OF_TURNS if each.chunk in turns else 1.0 for each in rated
     ]
     return [
         each._replace(behind=count * (best - log_odds(each.relevance)), is_turn=each.chunk in turns)
-        for each, count in zip(judged, counts, strict=True)
+        for each, count in zip(rated, counts, strict=True)
     ]
 
 
-def judge(
+def rate(
     candidates: Sequence[Candidate],
     matched: Mapping[int, frozenset[str]],
     words: QuestionWords,
@@ -247,7 +247,7 @@ def judge(
     if query is None:
         calibration = None
     level = calibration.level(query) if calibration is not None and query is not None else 0.0
-    judged = []
+    rated = []
     for candidate in candidates:
         chunk = candidate.chunk
         match, by_words = words.count(matched[chunk]), calibration is None or candidate.distance is None
@@ -256,5 +256,5 @@ def judge(
             of_words = relevance_by_words(match, leads=chunk == leads, is_degraded=query is None)
             by_words = by_words or of_words > probability
             probability = max(probability, of_words)
-        judged.append(candidate._replace(relevance=probability, by_words=by_words))
-    return judged
+        rated.append(candidate._replace(relevance=probability, by_words=by_words))
+    return rated

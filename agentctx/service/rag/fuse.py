@@ -65,7 +65,7 @@ def fuse(
 
 
 def with_score(candidate: Candidate, score: float) -> Candidate:
-    """Return the candidate with this score, not judged yet. `_replace` would take twice as long."""
+    """Return the candidate with this score, not rated yet. `_replace` would take twice as long."""
     c = candidate
     return Candidate(
         c.chunk, c.entry, c.word_score, c.distance, score, by_cue=c.by_cue, is_partial=c.is_partial

@@ -86,7 +86,7 @@ def _is_identified(candidate: Candidate) -> bool:
 
 
 def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candidate]:
-    """Keep candidates that pass the gate, have the very identifier, or, judged by words, have enough."""
+    """Keep candidates that pass the gate, have the very identifier, or, rated by words, have enough."""
     if gate is None:
         return list(candidates)
     relevances = [0.0 if each.by_words else each.relevance for each in candidates]

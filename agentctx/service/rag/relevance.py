@@ -39,7 +39,7 @@ MIN_WORDS = 3
 MIN_COVERAGE, MIN_COVERAGE_OF_TWO = 1 / 3, 1 / 2
 """Share of the question's words that suffices if at least `MIN_WORDS` match, and if two do."""
 BY_WORDS, BY_FEW_WORDS = 0.5, 0.05
-"""Relevance of a passage judged by words alone: with enough of the question's words, and with too few.
+"""Relevance of a passage rated by words alone: with enough of the question's words, and with too few.
 
 Whatever the gate, the former is injected and the latter never.
 """

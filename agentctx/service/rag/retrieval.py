@@ -215,8 +215,8 @@ def merged(questions: Sequence[Question], rankings: Sequence[Ranking]) -> Rankin
     first = (
         each for question, each in zip(questions, rankings, strict=True) if question.text == questions[0].text
     )
-    leads = leader([candidate for each in first for candidate in each.judged])
-    return replace(merge, judged=leader_first(merge.judged, leads))
+    leads = leader([candidate for each in first for candidate in each.rated])
+    return replace(merge, rated=leader_first(merge.rated, leads))
 
 
 def _with_parts(found: Sequence[tuple[int, Ranking]]) -> Ranking:
@@ -224,9 +224,9 @@ def _with_parts(found: Sequence[tuple[int, Ranking]]) -> Ranking:
     whole = best_of_each([each for tries, each in found if tries == 1])
     if all(tries == 1 for tries, _ in found):
         return whole
-    rank = {candidate.chunk: at for at, candidate in enumerate(whole.judged)}
+    rank = {candidate.chunk: at for at, candidate in enumerate(whole.rated)}
     both = best_of_each([each for _, each in found])
-    return replace(both, judged=sorted(both.judged, key=lambda each: rank.get(each.chunk, len(rank))))
+    return replace(both, rated=sorted(both.rated, key=lambda each: rank.get(each.chunk, len(rank))))
 
 
 def without_typing_errors(text: str, ranking: Ranking) -> str | None:
@@ -240,8 +240,8 @@ def best_of_each(rankings: Sequence[Ranking]) -> Ranking:
     """Merge the results of several queries: each candidate at its best relevance, most relevant first."""
     if len(rankings) == 1:
         return rankings[0]
-    judged = (candidate for each in rankings for candidate in each.judged)
-    best = _first_of_each(sorted(judged, key=lambda candidate: -candidate.relevance))
+    rated = (candidate for each in rankings for candidate in each.rated)
+    best = _first_of_each(sorted(rated, key=lambda candidate: -candidate.relevance))
     best = [each._replace(behind=min(_behind(each.chunk, rankings))) for each in best]
     rest = (candidate for each in rankings for candidate in each.rest)
     return _together(rankings, best, _first_of_each(rest, known={candidate.chunk for candidate in best}))
@@ -255,22 +255,22 @@ def interleaved(rankings: Sequence[Ranking]) -> Ranking:
     """
     if len(rankings) == 1:
         return rankings[0]
-    judged = []
+    rated = []
     for each in rankings:
-        best_remaining = list(accumulate((one.relevance for one in reversed(each.judged)), max))[::-1]
-        judged.append(list(zip(best_remaining, each.judged, strict=True)))
-    best = [candidate for _, candidate in merge_sorted(*judged, key=lambda row: -row[0])]
+        best_remaining = list(accumulate((one.relevance for one in reversed(each.rated)), max))[::-1]
+        rated.append(list(zip(best_remaining, each.rated, strict=True)))
+    best = [candidate for _, candidate in merge_sorted(*rated, key=lambda row: -row[0])]
     return _together(rankings, best, [candidate for each in rankings for candidate in each.rest])
 
 
 def _behind(chunk: int, rankings: Sequence[Ranking]) -> Iterator[float]:
-    return (each.behind for ranking in rankings for each in ranking.judged if each.chunk == chunk)
+    return (each.behind for ranking in rankings for each in ranking.rated if each.chunk == chunk)
 
 
-def _together(rankings: Sequence[Ranking], judged: list[Candidate], rest: list[Candidate]) -> Ranking:
+def _together(rankings: Sequence[Ranking], rated: list[Candidate], rest: list[Candidate]) -> Ranking:
     texts = {chunk: text for each in rankings for chunk, text in each.texts.items()}
     degraded = next((each.degraded for each in rankings if each.degraded), None)
-    return Ranking(judged, rest, texts, degraded, rankings[0].level)
+    return Ranking(rated, rest, texts, degraded, rankings[0].level)
 
 
 def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:

@@ -204,8 +204,8 @@ class RAGService:
             again = [replace(question, filter=each, text=meant) for each in question.filters]
             ranking = merged([*questions, *again], [*rankings, *await asyncio.gather(*self._searches(again))])
         if question.action:
-            return replace(ranking, judged=question.action.judged(ranking.judged, ranking.texts))
-        return replace(ranking, judged=by_names(question.text, ranking.judged, ranking.texts))
+            return replace(ranking, rated=question.action.rated(ranking.rated, ranking.texts))
+        return replace(ranking, rated=by_names(question.text, ranking.rated, ranking.texts))
 
     def _searches(self, questions: Sequence[Question]) -> list[Coroutine[Any, Any, Ranking]]:
         pool = max(pool_for(questions[0].limit), self._candidates)
@@ -238,21 +238,21 @@ class RAGService:
         """Return the candidates with the judge's opinion, or the reason why there is none."""
         judge = self._serving().judge
         if judge is None or question.everything or question.action:
-            return ranking.judged, None
-        open_ones = judging.left_open(ranking.judged, ranking.texts, ranking.level)
+            return ranking.rated, None
+        open_ones = judging.left_open(ranking.rated, ranking.texts, ranking.level)
         if not open_ones:
-            return ranking.judged, None
+            return ranking.rated, None
         texts = [judging.passage_to_judge(ranking.texts[each.chunk]) for each in open_ones]
         try:
             async with asyncio.timeout_at(until):
                 with self._telemetry.stage("judge"):
                     scores = await judge.scores(judging.text_to_judge(question.text), texts)
         except TimeoutError:
-            return ranking.judged, "deadline: the rules decided alone"
+            return ranking.rated, "deadline: the rules decided alone"
         except AgentctxError as error:
-            return ranking.judged, f"{error.code}: {error.message}"
+            return ranking.rated, f"{error.code}: {error.message}"
         of_chunk = {each.chunk: score for each, score in zip(open_ones, scores, strict=True)}
-        return judging.judged(ranking.judged, of_chunk, question.text), None
+        return judging.judged(ranking.rated, of_chunk, question.text), None
 
     async def _listed(self, question: Question) -> Ranking:
         """Return the newest within the filter of each namespace."""
@@ -283,9 +283,9 @@ class RAGService:
 
     def _selected(self, question: Question, ranking: Ranking) -> list[Candidate]:
         """Return the candidates that may be in the answer, in order."""
-        judged = to_choose_from(ranking.judged, question.order)
+        rated = to_choose_from(ranking.rated, question.order)
         selected = select(
-            [each for each in judged if each.chunk in ranking.texts],
+            [each for each in rated if each.chunk in ranking.texts],
             limit=max(question.limit, self._candidates) + SPARE,
             max_per_entry=self.settings.max_per_entry,
             max_distance=question.max_distance,

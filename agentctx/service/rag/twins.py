@@ -37,20 +37,18 @@ class _Row(NamedTuple):
 
 
 def by_names(
-    question: str, judged: Sequence[Candidate], texts: Mapping[int, ResolvedChunk]
+    question: str, rated: Sequence[Candidate], texts: Mapping[int, ResolvedChunk]
 ) -> list[Candidate]:
     """Set the standing of each candidate and adapt its relevance.
 
     The very identifier goes before what is not more relevant, twins go below what has the name.
     Nothing is a twin while another chunk of its entry has the name.
     """
-    read = [each for each in judged if each.chunk in texts]
+    read = [each for each in rated if each.chunk in texts]
     found = standings(question, ["\n".join(words_of(ranking_text(texts[each.chunk]))) for each in read])
     having = {each.entry for each, standing in zip(read, found, strict=True) if standing in {"exact", "has"}}
     standing_of = {each.chunk: standing for each, standing in zip(read, found, strict=True)}
-    weighed = [
-        _weighed(each, standing_of.get(each.chunk), having, decides="twin" in found) for each in judged
-    ]
+    weighed = [_weighed(each, standing_of.get(each.chunk), having, decides="twin" in found) for each in rated]
     return _twins_last(_exact_first(weighed))
 
 

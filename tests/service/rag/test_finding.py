@@ -1,4 +1,4 @@
-"""The reads of a question, and how hits are ranked and judged."""
+"""The reads of a question, and how hits are ranked and rated."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from agentctx.service.rag.finding import (
     BEHIND_OF_TURNS,
     SearchInput,
     behind_the_best,
-    judge,
     less_likely,
     passages,
     ranks,
+    rate,
 )
 from agentctx.service.rag.periods import Period
 from agentctx.service.rag.question import Question
@@ -85,7 +85,7 @@ def test_a_question_reads_vectors_then_distances_then_texts() -> None:
     reads, found = followed(passages(asked(with_vector=True)), answers)
     assert reads == [Nearest(QUERY, WANTED, 40), Distances(QUERY, [1]), WithTurns([2, 1, 3], WANTED, QUERY)]
     assert {each.chunk: each.distance for each in found.candidates} == {1: 0.3, 2: 0.2, 3: 0.4}
-    assert (len(found.judged), found.rest, found.degraded) == (3, [], None)
+    assert (len(found.rated), found.rest, found.degraded) == (3, [], None)
 
 
 def test_without_a_vector_nothing_is_measured() -> None:
@@ -109,7 +109,7 @@ def test_a_neighbour_among_the_best_is_read_and_one_that_cannot_be_is_left_out()
 def test_a_candidate_without_a_text_comes_after_those_with_one() -> None:
     around = ChunksWithTurns({2: text(2)}, {}, {})
     _, found = followed(passages(asked(with_vector=False)), [around])
-    assert ([each.chunk for each in found.judged], found.rest) == ([2, 1], [])
+    assert ([each.chunk for each in found.rated], found.rest) == ([2, 1], [])
 
 
 def test_ranks_are_those_of_both_searches() -> None:
@@ -121,13 +121,13 @@ def test_ranks_are_those_of_both_searches() -> None:
 def test_words_alone_judge_passages_without_vector_or_calibration() -> None:
     near, pending = Candidate(1, "1", 1.0, 0.1), Candidate(2, "2", 1.0, None)
     found = {1: frozenset[str](), 2: QUESTION.found(["red apple pie recipe"])}
-    measured, worded = judge([near, pending], found, QUESTION, QUERY, CALIBRATION)
+    measured, worded = rate([near, pending], found, QUESTION, QUERY, CALIBRATION)
     assert (measured.by_words, worded.by_words) == (False, True)
     assert (measured.relevance > BY_WORDS, worded.relevance) == (True, BY_WORDS)
     for query, calibration in ((None, CALIBRATION), (QUERY, None)):
-        judged = judge([near, pending], found, QUESTION, query, calibration)
-        assert [each.by_words for each in judged] == [True, True]
-        assert judged[0].relevance < judged[1].relevance
+        rated = rate([near, pending], found, QUESTION, query, calibration)
+        assert [each.by_words for each in rated] == [True, True]
+        assert rated[0].relevance < rated[1].relevance
 
 
 def test_what_is_about_the_period_of_the_question_comes_first() -> None:
@@ -136,7 +136,7 @@ def test_what_is_about_the_period_of_the_question_comes_first() -> None:
     texts = {each: replace(text(each), content=content) for each, content in contents.items()}
     search = replace(asked(with_vector=False), periods=[day])
     _, found = followed(passages(search), [ChunksWithTurns(texts, {}, {})])
-    assert [each.chunk for each in found.judged] == [2, 1]
+    assert [each.chunk for each in found.rated] == [2, 1]
 
 
 def test_turns_are_less_far_behind_the_best_because_they_answer_together() -> None:
@@ -152,8 +152,8 @@ def test_a_neighbour_of_a_turn_is_a_turn() -> None:
     around = ChunksWithTurns({each: text(each) for each in (1, 3)}, {1: {1: 7}}, {7: 0.9}, neighbours)
     asking = replace(asked(with_vector=True), calibration=CALIBRATION)
     _, found = followed(passages(asking), [near, {1: 0.8, 2: 0.9}, around, {7: text(7)}])
-    best = max(each.relevance for each in found.judged)
-    odds = {each.chunk: (log_odds(best) - log_odds(each.relevance), each.behind) for each in found.judged}
+    best = max(each.relevance for each in found.rated)
+    odds = {each.chunk: (log_odds(best) - log_odds(each.relevance), each.behind) for each in found.rated}
     for chunk in (1, 7):
         assert odds[chunk][1] == pytest.approx(BEHIND_OF_TURNS * odds[chunk][0]) != 0.0
 

@@ -161,7 +161,7 @@ def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
     second = Ranking([Candidate(1, "1", 1.0, 0.5, relevance=0.9)], rest, {1: text(1)})
     both = best_of_each([first, second])
     assert [(each.chunk, each.relevance) for each in both.candidates] == [(1, 0.9), (2, 0.6), (3, 0.0)]
-    assert (len(both.judged), set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
+    assert (len(both.rated), set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
 
 
 def test_a_call_asks_a_compound_prompt_also_in_parts() -> None:
@@ -181,7 +181,7 @@ def test_parts_make_candidates_more_likely_in_the_order_of_the_whole() -> None:
     whole = Question(text="a b", filter=Filter(namespace="n"), limit=5)
     part = replace(whole, text="a", tries=3)
     both = merged([whole, part], [ranking(1, [0.1, 0.6]), ranking(1, [0.4, 0.2, 0.3])])
-    assert [(each.chunk, each.relevance) for each in both.judged] == [(1, 0.4), (2, 0.6), (3, 0.3)]
+    assert [(each.chunk, each.relevance) for each in both.rated] == [(1, 0.4), (2, 0.6), (3, 0.3)]
 
 
 def test_a_candidate_is_as_far_behind_as_for_the_query_that_it_answers_best() -> None:
@@ -189,7 +189,7 @@ def test_a_candidate_is_as_far_behind_as_for_the_query_that_it_answers_best() ->
         Ranking([Candidate(1, "e1", None, 0.3, relevance=relevance, behind=behind)], [], {})
         for relevance, behind in ((0.5, 4.0), (0.4, 0.0))
     )
-    (candidate,) = best_of_each([whole, part]).judged
+    (candidate,) = best_of_each([whole, part]).rated
     assert (candidate.relevance, candidate.behind) == (0.5, 0.0)
 
 
@@ -203,12 +203,12 @@ def ranking(first: int, relevances: list[float], *, unjudged: int = 0) -> Rankin
         Candidate(first + at, f"e{first + at}", None, None, relevance=each)
         for at, each in enumerate([*relevances, *[0.0] * unjudged])
     ]
-    judged = len(relevances)
-    return Ranking(candidates[:judged], candidates[judged:], {})
+    rated = len(relevances)
+    return Ranking(candidates[:rated], candidates[rated:], {})
 
 
 def relevances(found: Ranking) -> list[float]:
-    return [each.relevance for each in found.judged]
+    return [each.relevance for each in found.rated]
 
 
 def test_the_most_relevant_passage_comes_first_from_any_source() -> None:
@@ -223,7 +223,7 @@ def test_reranking_does_not_demote_passages_ahead_of_better_ones() -> None:
 
 def test_unread_passages_come_last() -> None:
     found = interleaved([ranking(0, [0.1], unjudged=2), ranking(10, [0.9], unjudged=1)])
-    assert (len(found.judged), [each.chunk for each in found.candidates]) == (2, [10, 0, 1, 2, 11])
+    assert (len(found.rated), [each.chunk for each in found.candidates]) == (2, [10, 0, 1, 2, 11])
 
 
 @given(st.lists(RELEVANCES, min_size=2, max_size=4))

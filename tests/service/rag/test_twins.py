@@ -116,29 +116,29 @@ def test_twins_go_below_what_has_the_name_and_lose_their_relevance() -> None:
         2: resolved(2, "Be kind."),
         3: resolved(3, "QRS-31 crashed."),
     }
-    judged = [candidate(1, 0.9), candidate(2, 0.5), candidate(3, 0.3)]
-    ordered = by_names("what was QRS-31?", judged, texts)
+    rated = [candidate(1, 0.9), candidate(2, 0.5), candidate(3, 0.3)]
+    ordered = by_names("what was QRS-31?", rated, texts)
     assert [(each.chunk, each.names) for each in ordered] == [(3, "exact"), (2, None), (1, "twin")]
     assert [each.relevance for each in ordered] == [pytest.approx(0.76, abs=0.01), 0.5, MAX_TWIN]
 
 
 def test_without_the_name_twins_stay_above_the_rest_and_a_very_relevant_general_rule_passes() -> None:
     texts = {1: resolved(1, "QRS-13 was slow."), 2: resolved(2, "Be kind."), 3: resolved(3, "Be quick.")}
-    judged = [candidate(1, 0.9), candidate(2, MIN_GENERAL), candidate(3, 0.5)]
-    ordered = by_names("what was QRS-31?", judged, texts)
+    rated = [candidate(1, 0.9), candidate(2, MIN_GENERAL), candidate(3, 0.5)]
+    ordered = by_names("what was QRS-31?", rated, texts)
     assert [(each.chunk, each.names) for each in ordered] == [(2, None), (1, "twin"), (3, "unknown")]
 
 
 def test_a_chunk_is_no_twin_if_its_entry_has_the_name() -> None:
     texts = {1: resolved(1, "QRS-31 crashed.", 9), 2: resolved(2, "It came after QRS-13.", 9)}
-    judged = [candidate(1, 0.9, 9), candidate(2, 0.8, 9)]
-    assert [each.names for each in by_names("what was QRS-31?", judged, texts)] == ["exact", None]
+    rated = [candidate(1, 0.9, 9), candidate(2, 0.8, 9)]
+    assert [each.names for each in by_names("what was QRS-31?", rated, texts)] == ["exact", None]
 
 
 def test_a_question_that_names_nothing_changes_nothing() -> None:
     texts = {1: resolved(1, "QRS-31 crashed on staging.")}
-    judged = [candidate(1, 0.4)]
-    assert by_names("how do we write tests?", judged, texts) == judged
+    rated = [candidate(1, 0.4)]
+    assert by_names("how do we write tests?", rated, texts) == rated
 
 
 def test_a_longer_number_is_another_one() -> None:
