@@ -25,7 +25,8 @@ class CountingRelay:
     async def count_round_trips(self, act: Callable[[], Awaitable[object]]) -> int:
         """Return the smallest number of round trips that `act` needed.
 
-        It runs several times: the first run prepares statements, and the engine has background queries.
+        It runs several times: the first run prepares statements. The engine must have no background queries:
+        if the server is slow, they can fall into every run.
         """
         counts = []
         for _ in range(REPETITIONS):

@@ -11,6 +11,7 @@ import pytest
 from agentctx.storage.copying import CopiedVersion, VersionKey
 from agentctx.storage.ids import new_id
 from agentctx.storage.records import IdempotencyKey
+from agentctx_postgresql import erasures
 from agentctx_postgresql.driver import Server
 from agentctx_postgresql.engine import PostgresqlStorage
 from agentctx_postgresql.search import keyword_search, term_counts
@@ -36,7 +37,11 @@ async def relay(tmp_path: Path, server: RunningServer) -> AsyncIterator[Counting
 
 
 @pytest.fixture
-async def storage(relay: CountingRelay, database: str) -> AsyncIterator[PostgresqlStorage]:
+async def storage(
+    relay: CountingRelay, database: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[PostgresqlStorage]:
+    """An engine that does not watch for other daemons' erasures: the relay would count those queries too."""
+    monkeypatch.setattr(erasures, "POLL_S", 3_600.0)
     name = database.split("@/")[1].partition("?")[0]
     url = f"postgresql://{USER}@/{name}?host={relay.folder}"
     opened = await PostgresqlStorage.open(Server(url=url), daemon="a")
