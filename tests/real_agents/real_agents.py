@@ -95,6 +95,7 @@ class Codex(RealAgent):
     program = ".bin/codex"
     vendor = "openai"
     hook_role = "developer"
+    tells_after = False  # its shell tool reports an output without the exit code
     shell = ("exec_command", "cmd")
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
