@@ -44,7 +44,7 @@ def left_open(
     """Return the candidates with texts that the judge should read, most relevant first.
 
     There are none for a question of unknown `level` (`Calibration.level`), and for one in a language that the
-    model does not know. What words alone or the very identifier decided is not open.
+    model does not know. What words alone decided is not open, nor are turns and long passages.
     """
     if level is None or level > UNFAMILIAR:
         return []
