@@ -200,7 +200,7 @@ class Questions:
         return replace(question, deadline_s=deadline_s)
 
     def _action(self, request: wire.ContextRequest, text: str) -> AskedAction:
-        """Return the action. Its names are those of the redacted text."""
+        """Return the action, named by the redacted text."""
         if request.action is None:
             raise InvalidInput("`folder` and `error` belong to an action.", hint="Send `action`, too.")
         error, maximum = request.error or "", self.settings.value.limits.max_query_chars

@@ -22,7 +22,7 @@ class Candidate(NamedTuple):
     is better. `relevance` is the probability that the chunk answers the question, 0 until it is rated;
     `by_words` says that it was rated by words alone, `by_cue` that the distance is a cue's, `is_partial`
     that the text, or the cue with the words, has no vector. `rarity` sums the idf of the question's words in
-    it, 0 until read. `behind` is by how much its log odds are below those of the best one for the same query.
+    it, 0 until read. `behind` is how far its log odds are below those of the best for the same query.
     `by_judge` says that the judge has read it, `is_turn` that it is part of a conversation, `names` how it
     stands to what the question names.
     """

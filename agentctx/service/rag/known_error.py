@@ -54,7 +54,7 @@ class FailedOutput:
 
     @property
     def query(self) -> str:
-        """The words to search for: those of the last lines that sound like an error, on one line."""
+        """The words to search for: the last lines that look like an error, on one line."""
         lines = [line.strip() for line in self.text.splitlines() if line.strip()]
         telling = [line for line in lines if _TELLING.search(line)] or lines
         found = dict.fromkeys(word for line in reversed(telling) for word in _WORD.findall(line))

@@ -31,7 +31,7 @@ SURENESS, DOUBT = 0.65, -0.5
 FURTHER = 0.15
 """Relevance required of passages besides the best, in a memory of any size."""
 MAX_BEHIND = 2.5
-"""By how much the log odds of a further passage may be below those of the best one for the same query, in a
+"""How far the log odds of a further passage may be below those of the best for the same query, in a
 memory of up to `USUAL_SIZE` entries."""
 NEAREST = 10
 """Number of nearest background texts that a prompt is compared with."""
@@ -151,7 +151,7 @@ def has_enough_words(words: WordMatch) -> bool:
 class Gate(NamedTuple):
     """The relevance required for injection: by the best passage, and by each further one.
 
-    `behind` is the most by which the log odds of a further one may be below those of the best.
+    `behind` is how far the log odds of a further one may be below those of the best.
     """
 
     best: float
