@@ -1,4 +1,4 @@
-"""Judge what was found for an action: what concerns it, or describes its failure. No I/O."""
+"""Rate what was found for an action: what concerns it, or describes its failure. No I/O."""
 
 from __future__ import annotations
 

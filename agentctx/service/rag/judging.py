@@ -63,10 +63,12 @@ def _is_open(candidate: Candidate) -> bool:
 
 
 def text_to_judge(prompt: str) -> str:
-    """Return what is asked in a prompt: the prose around a paste, or all of a short prompt."""
+    """Return what is asked in a prompt: all of a short one; of others the prose around a paste, if any."""
     text = prompt.strip()
-    prose = () if is_short(text) else queries_of(text)[1:]
-    return "\n".join(prose) or text
+    if is_short(text):
+        return text
+    beginning, *prose = queries_of(text)
+    return "\n".join(prose) or beginning
 
 
 def passage_to_judge(passage: ResolvedChunk) -> str:
