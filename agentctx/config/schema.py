@@ -70,6 +70,16 @@ class VectorSettings(Section):
     )
 
 
+class WordSettings(Section):
+    """How words are searched."""
+
+    memory_mb: Annotated[int, Field(ge=0)] = Field(
+        512,
+        description="MiB of memory for a copy of the index of words, which makes searches faster; 0, or too "
+        "few for all words, searches the database",
+    )
+
+
 class InjectionSettings(Section):
     """What is injected into LLM calls, and what is recorded about it."""
 
@@ -329,6 +339,7 @@ class Settings(Section):
     embedding: EmbeddingSettings = EmbeddingSettings()
     rerank: RerankSettings = RerankSettings()
     vectors: VectorSettings = VectorSettings()
+    words: WordSettings = WordSettings()
     injection: InjectionSettings = InjectionSettings()
     proxy: ProxySettings = ProxySettings()
     storage: StorageSettings = StorageSettings()

@@ -91,6 +91,7 @@ class Status:
             cpu_seconds=round(times.user + times.system, 3),
             rss_bytes=resident_bytes(),
             vector_memory_bytes=stats.vector_memory_bytes,
+            word_memory_bytes=stats.word_memory_bytes,
             activity=self.recorder.activity(embedded=lane.queue.status().embedded if lane else 0),
             proxy=wire.ProxyStatus(port=proxy.tcp_port, token_file=str(proxy.token_path(self.data_dir)))
             if proxy.tcp_port

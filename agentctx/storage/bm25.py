@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ def approximate_ranking(postings: Sequence[Postings], size: int) -> Iterator[Num
     """
     if not postings:
         return
-    shares = [each.rarity * _share(each.counts, np.float64(1.0)) for each in postings]
+    shares = [each.rarity * weights(each.counts, np.float64(1.0)) for each in postings]
     chunks, scores = _summed(np.concatenate([each.chunks for each in postings]), np.concatenate(shares))
     if len(chunks) > size:
         # All that score like the last one of the group, so that equal scores are in the order of the chunks.
@@ -70,7 +70,7 @@ def scores(rarities: Sequence[float], counts: npt.NDArray[np.float64], lengths: 
 
     `counts` has a row per term and a column per chunk; `lengths` are in units of the mean length.
     """
-    found: Scores = np.asarray(rarities) @ _share(counts, lengths)
+    found: Scores = np.asarray(rarities) @ weights(counts, lengths)
     return found
 
 
@@ -88,6 +88,7 @@ def intersect(chunks: Numbers, counts: Numbers, wanted: Numbers) -> tuple[Number
     return chunks[kept], counts[kept]
 
 
-def _share(counts: npt.NDArray[np.float64] | Numbers, lengths: Scores | np.float64) -> Scores:
-    shares: Scores = counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths))
-    return shares
+def weights(counts: npt.NDArray[Any], lengths: Scores | np.float64) -> Scores:
+    """Return what a term of rarity 1 adds to the score of each chunk."""
+    found: Scores = counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths))
+    return found

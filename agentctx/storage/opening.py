@@ -71,6 +71,7 @@ async def open_storage(
         max_versions=settings.limits.max_versions,
         telemetry=telemetry,
         memory_mb=settings.vectors.memory_mb,
+        words_mb=settings.words.memory_mb,
     )
 
 

@@ -327,6 +327,8 @@ class StorageStats:
     vectors: int = 0
     vector_memory_bytes: int = 0
     """Memory used by the vector caches that are searched."""
+    word_memory_bytes: int = 0
+    """Memory used by the postings that are searched."""
     bytes: int = 0
     wal_bytes: int = 0
     commits: int = 0

@@ -233,6 +233,8 @@ class StatusReply:
     rss_bytes: int
     vector_memory_bytes: int
     """The part of `rss_bytes` that holds vectors in memory for search; 0: searches read the database."""
+    word_memory_bytes: int
+    """The same for words."""
     activity: ActivityStatus
     proxy: ProxyStatus | None = None
     """Null if there is no port: calls go through the proxy over the socket only."""

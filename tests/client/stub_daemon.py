@@ -307,6 +307,7 @@ def status_reply(**changes: Any) -> StatusReply:
         "cpu_seconds": 1.25,
         "rss_bytes": 120_000_000,
         "vector_memory_bytes": 4_160_000,
+        "word_memory_bytes": 330_000,
         "activity": ActivityStatus(
             saved=9,
             asked=4,

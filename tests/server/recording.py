@@ -244,6 +244,7 @@ class RecordingService:
             cpu_seconds=0.0,
             rss_bytes=0,
             vector_memory_bytes=0,
+            word_memory_bytes=0,
             activity=IDLE,
         )
 

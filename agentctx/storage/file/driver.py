@@ -190,6 +190,15 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
     return connection
 
 
+def notes_of(connection: Connection) -> set[Any]:
+    """Return what the functions of a transaction note for `Writer.noted`, as they run.
+
+    A transaction that is rolled back leaves its notes. Connections that were not opened here keep none.
+    """
+    notes: set[Any] = getattr(connection, "notes", set())
+    return notes
+
+
 def open_in_memory() -> Connection:
     """Open an empty database in memory, for computations with FTS5. One thread at a time may use it.
 

@@ -152,6 +152,7 @@ def _class_with_handle(base: Any) -> Any:
 
         def __init__(self, *args: Any, **options: Any) -> None:
             self.interrupting = threading.Lock()
+            self.notes: set[Any] = set()
             super().__init__(*args, **options)
 
         def interrupt(self) -> None:

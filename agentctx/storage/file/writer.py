@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -25,7 +26,7 @@ from agentctx.storage.file.commit import (
 )
 from agentctx.storage.file.connection_thread import finish
 from agentctx.storage.file.copy import RunningCopy
-from agentctx.storage.file.driver import BUSY_TIMEOUT_MS, Connection
+from agentctx.storage.file.driver import BUSY_TIMEOUT_MS, Connection, notes_of
 from agentctx.storage.file.readers import Readers
 from agentctx.storage.file.recovery import Recovery, pause_s
 from agentctx.storage.file.write_groups import WaitingWrite, WriteGroups
@@ -54,6 +55,8 @@ class Writer:
         """The number of commits since the database was opened."""
         self.fault: StorageFailed | None = None
         """Why nothing can be written; `DatabaseMissing` is for good: the files are gone, and copied."""
+        self.noted: Callable[[AbstractSet[Any]], None] = lambda _: None
+        """Gets the notes of each group (`notes_of`) in the connection's thread, before its callers return."""
         self._loss: StorageFailed | None = None
         self._connection = connection
         self._stopped = asyncio.Event()
@@ -303,6 +306,9 @@ class Writer:
         The callers are answered before that state is read.
         """
         outcomes, commits = self._commit_unless_failed(connection, [waiter.function for waiter in group])
+        if notes := notes_of(connection):
+            self.noted(frozenset(notes))
+            notes.clear()
         loop.call_soon_threadsafe(self._answer, group, outcomes, commits, time.monotonic() - began)
         return commits, readable_wal_state(connection) if commits else None
 

@@ -13,6 +13,8 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
 from agentctx.storage.file.writer import Writer
 from agentctx.storage.offline import MEBIBYTE
+from agentctx.storage.sqlite.search.postings_cache import DEFAULT_MB as WORDS_MB
+from agentctx.storage.sqlite.search.postings_cache import PostingsCache
 from agentctx.storage.sqlite.upkeep.tidying import Tidier
 from agentctx.storage.sqlite.vectors.vector_caches import DEFAULT_MB, VectorCaches
 from agentctx.times import Clock
@@ -29,7 +31,14 @@ class SqliteConnections:
     """One writer and several readers of a file, and the other state that the engine's parts share."""
 
     def __init__(
-        self, path: Path, writer: Writer, readers: Readers, *, clock: Clock, memory_mb: int = DEFAULT_MB
+        self,
+        path: Path,
+        writer: Writer,
+        readers: Readers,
+        *,
+        clock: Clock,
+        memory_mb: int = DEFAULT_MB,
+        words_mb: int = WORDS_MB,
     ) -> None:
         self.path = path
         self.writer = writer
@@ -41,6 +50,8 @@ class SqliteConnections:
         self.faults = Faults()
         """Rows and vectors that did not match their checksum."""
         self.caches = VectorCaches(readers, memory_mb * MEBIBYTE, self.faults)
+        self.postings = PostingsCache(readers, words_mb * MEBIBYTE)
+        writer.noted = self.postings.note
         self.keyword_gap: str | None = None
 
     def read(self, function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:

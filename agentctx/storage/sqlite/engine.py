@@ -35,6 +35,7 @@ from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, l
 from agentctx.storage.sqlite.entries import lookup
 from agentctx.storage.sqlite.entries.rows import CUE_BYTES
 from agentctx.storage.sqlite.search import fts
+from agentctx.storage.sqlite.search.postings_cache import DEFAULT_MB as WORDS_MB
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
 from agentctx.storage.sqlite.statements import SqliteFollower
 from agentctx.storage.sqlite.upkeep import bookkeeping, file_repair
@@ -145,10 +146,12 @@ class SqliteStorage(Storage):
         max_versions: int = MAX_VERSIONS,
         telemetry: Telemetry = NO_TELEMETRY,
         memory_mb: int = DEFAULT_MB,
+        words_mb: int = WORDS_MB,
     ) -> SqliteStorage:
         """Open or create the database and migrate its schema.
 
-        Up to `memory_mb` are used to search vectors in memory; 0 searches the table.
+        Up to `memory_mb` are used to search vectors in memory; 0 searches the table. Up to `words_mb` are
+        used to search words in memory; 0 searches the index.
 
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it is unchanged.
@@ -172,7 +175,8 @@ class SqliteStorage(Storage):
             except BaseException:
                 await writer.close()
                 raise
-        connections = SqliteConnections(path, writer, pool, clock=clock, memory_mb=memory_mb)
+        memory = {"memory_mb": memory_mb, "words_mb": words_mb}
+        connections = SqliteConnections(path, writer, pool, clock=clock, **memory)
         storage = cls(connections, idempotency_hours=idempotency_hours, max_versions=max_versions)
         await storage.upkeep.inspect_words()
         return storage
@@ -184,6 +188,7 @@ class SqliteStorage(Storage):
     async def close(self) -> None:
         """Finish accepted work, then close every connection. Idempotent."""
         await self.db.caches.close()
+        await self.db.postings.close()
         await self.db.readers.close()
         await self.db.writer.close()
 
@@ -196,6 +201,7 @@ class SqliteStorage(Storage):
             chunks=chunks,
             vectors=vectors,
             vector_memory_bytes=self.db.caches.bytes,
+            word_memory_bytes=self.db.postings.bytes,
             bytes=size_of(self.db.path),
             wal_bytes=size_of(self.db.path.with_name(self.db.path.name + "-wal")),
             commits=self.db.writer.commits,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,10 +58,10 @@ _SCRATCH: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KnownTerm:
-    """A term in the index: its stemmed tokens, and how many chunks have the rarest of them."""
+    """A term in the index: its stemmed tokens or their hashes, and how many chunks have the rarest."""
 
     term: Term
-    tokens: tuple[str, ...]
+    tokens: tuple[Any, ...]
     chunks: int
 
     @property
@@ -72,10 +72,14 @@ class KnownTerm:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The number of chunks with words, and their average number of words."""
+    """The number of chunks with words, and of their tokens in all columns."""
 
     chunks: int
-    mean_length: float
+    tokens: int
+
+    @property
+    def mean_length(self) -> float:
+        return self.tokens / self.chunks if self.chunks else 0.0
 
 
 class CommonTokens:
@@ -112,12 +116,12 @@ def known_terms(
     rows = _tokens(conn, [term.text for term in terms])
     counts = common.counts(conn, [token for _, token in rows], chunks)
     stemmed = [(n, tuple(token for _, token in group)) for n, group in groupby(rows, lambda row: row[0])]
-    divided = _divided(conn, terms)
+    searched_for = divided(conn, terms)
     return [
         KnownTerm(
-            divided[number],
+            searched_for[number],
             tokens,
-            count_matching(conn, divided[number])
+            count_matching(conn, searched_for[number])
             if terms[number].forms
             else min(counts.get(token, 0) for token in tokens),
         )
@@ -132,7 +136,16 @@ def _tokens(conn: Connection, texts: Sequence[str]) -> list[tuple[int, str]]:
     return conn.execute(_TOKENS).fetchall()
 
 
-def _divided(conn: Connection, terms: Sequence[Term]) -> Sequence[Term]:
+def tokens_of(conn: Connection, texts: Sequence[str]) -> list[list[str]]:
+    """Return the tokens of each text, as the index has them."""
+    make_scratch(conn)
+    found: list[list[str]] = [[] for _ in texts]
+    for number, token in _tokens(conn, texts):
+        found[number].append(token)
+    return found
+
+
+def divided(conn: Connection, terms: Sequence[Term]) -> Sequence[Term]:
     """Leave out the divisions of compounds with a part that begins no word: FTS would collect the other's."""
     parts = list({part for term in terms for form in term.forms if len(form) > 1 for part in form})
     if not parts:
@@ -162,12 +175,12 @@ def corpus(conn: Connection) -> Corpus:
     """Return the totals that the index keeps of all chunks."""
     row = conn.execute("SELECT block FROM chunk_fts_data WHERE id = ?", (_AVERAGES,)).fetchone()
     chunks, *lengths = _varints(row[0]) if row and row[0] else (0,)
-    return Corpus(chunks, sum(lengths) / chunks if chunks else 0.0)
+    return Corpus(chunks, sum(lengths))
 
 
 def occurrences(conn: Connection, token: str) -> tuple[Numbers, Numbers]:
     """Return the chunks of all namespaces that have a token, ascending, and how often each has it."""
-    found = _numbers(conn.execute(_OCCURRENCES, (token,)).fetchone()[0])
+    found = numbers(conn.execute(_OCCURRENCES, (token,)).fetchone()[0])
     if not len(found):
         return found, found
     starts = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
@@ -177,13 +190,13 @@ def occurrences(conn: Connection, token: str) -> tuple[Numbers, Numbers]:
 def newest_matching(conn: Connection, term: Term, scope: Scope, limit: int) -> Numbers:
     """Return the chunks in scope that have a term, ascending; if more than `limit`, the newest."""
     expression = match_expression([term], scope)
-    return _numbers(conn.execute(_NEWEST_MATCHING, (expression, limit)).fetchone()[0])[::-1]
+    return numbers(conn.execute(_NEWEST_MATCHING, (expression, limit)).fetchone()[0])[::-1]
 
 
 def matching(conn: Connection, term: Term, scope: Scope) -> Numbers:
     """Return the chunks in scope that have a term, ascending."""
     expression = match_expression([term], scope)
-    return _numbers(conn.execute(_ALL_MATCHING, (expression,)).fetchone()[0])
+    return numbers(conn.execute(_ALL_MATCHING, (expression,)).fetchone()[0])
 
 
 def count_matching(conn: Connection, term: Term) -> int:
@@ -194,9 +207,14 @@ def count_matching(conn: Connection, term: Term) -> int:
 
 def counts_in(conn: Connection, terms: Sequence[KnownTerm], chunks: Sequence[int]) -> list[dict[int, int]]:
     """Return for each term how often chunks have it: 30 µs per chunk, however common the terms."""
+    fill_pool(conn, chunks)
+    return [dict(_counted_in_pool(conn, term)) for term in terms]
+
+
+def fill_pool(conn: Connection, chunks: Sequence[int]) -> None:
+    """Replace the texts in `temp.pool` by those of the chunks, until the transaction ends."""
     conn.execute("DELETE FROM temp.pool")
     conn.execute(_POOL, (json.dumps(list(chunks)),))
-    return [dict(_counted_in_pool(conn, term)) for term in terms]
 
 
 def _counted_in_pool(conn: Connection, known: KnownTerm) -> Iterator[tuple[int, int]]:
@@ -211,8 +229,13 @@ def _counted_in_pool(conn: Connection, known: KnownTerm) -> Iterator[tuple[int, 
 def lengths(conn: Connection, chunks: Sequence[int]) -> dict[int, int]:
     """Return how many tokens each chunk has in the index."""
     rows = conn.execute(_LENGTHS, (json.dumps(list(chunks)),))
+    return {chunk: sum(sizes_of(sizes)) for chunk, sizes in rows}
+
+
+def sizes_of(block: bytes) -> Sequence[int]:
+    """Return how many tokens a chunk has in each column."""
     # A byte below 128 is a whole number, and most columns have fewer tokens.
-    return {chunk: sum(sizes if sizes.isascii() else _varints(sizes)) for chunk, sizes in rows}
+    return block if block.isascii() else _varints(block)
 
 
 def is_larger(conn: Connection, tokens: Sequence[str], size: int) -> bool:
@@ -222,10 +245,11 @@ def is_larger(conn: Connection, tokens: Sequence[str], size: int) -> bool:
 
 def in_scope(conn: Connection, scope: Scope) -> Numbers:
     """Return the chunks that have a token of every group."""
-    return _numbers(conn.execute(_ALL_MATCHING, (scope_expression(scope),)).fetchone()[0])
+    return numbers(conn.execute(_ALL_MATCHING, (scope_expression(scope),)).fetchone()[0])
 
 
-def _numbers(joined: str | None) -> Numbers:
+def numbers(joined: str | None) -> Numbers:
+    """Return the numbers of a list like `1,2`."""
     return np.fromstring(joined or "", dtype=np.int64, sep=",")
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -18,10 +18,15 @@ from agentctx.storage import bm25
 from agentctx.storage.bm25 import Numbers, Postings
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter, TermCounts, WordHit
-from agentctx.storage.sqlite.search import filters, fts
+from agentctx.storage.sqlite.search import filters, fts, memory_search
 from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.search.fts import CommonTokens, Corpus, KnownTerm, Scope
+from agentctx.storage.sqlite.search.memory_search import TokenHashes
+from agentctx.storage.sqlite.search.postings import WordPostings
 from agentctx.storage.words import question_terms
+
+FindPostings: TypeAlias = Callable[[Connection, Corpus], WordPostings | None]
+"""Returns the postings in memory, if they are those of the snapshot with these totals."""
 
 MAX_POSTINGS: Final = 40_000
 """Listing this many takes 5 ms. Chunks with only the commonest words of a question are left to meaning."""
@@ -40,6 +45,10 @@ MAX_SCOPES: Final = 1_000
 
 _PRESENT: Final = """SELECT chunks.id, e.id, chunks.cue FROM json_each(?) hit
     CROSS JOIN chunks ON chunks.id = hit.value CROSS JOIN entries e ON e.seq = chunks.entry WHERE """
+
+
+def not_in_memory(*_: object) -> None:
+    """Find no postings, so that FTS5 answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +91,31 @@ class Statistics:
 
     scopes: LargeScopes = field(default_factory=LargeScopes)
     tokens: CommonTokens = field(default_factory=CommonTokens)
+    hashes: TokenHashes = field(default_factory=TokenHashes)
 
 
 def hits_by_words(
-    conn: Connection, question: str, wanted: Filter, *, now: int, statistics: Statistics
+    conn: Connection,
+    question: str,
+    wanted: Filter,
+    *,
+    now: int,
+    statistics: Statistics,
+    in_memory: FindPostings,
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
     """Return a function for the first `count` hits on texts and cues, best first, and the term counts."""
     asked, corpus = question_terms(question), fts.corpus(conn)
-    known_terms = fts.known_terms(conn, asked, statistics.tokens, corpus.chunks)
+    if (postings := in_memory(conn, corpus)) is not None:
+        known_terms = memory_search.known_terms(conn, asked, postings, statistics.hashes)
+    else:
+        known_terms = fts.known_terms(conn, asked, statistics.tokens, corpus.chunks)
     terms = fts.searched(known_terms)
-    scope = _scope(conn, wanted)
-    hits: Iterator[WordHit] = iter(())
-    if terms and all(scope):
+    scored: Iterator[tuple[int, float]] = iter(())
+    if terms and postings is not None:
+        scored = memory_search.by_score(conn, terms, wanted, corpus, postings)
+    elif terms and all(scope := _scope(conn, wanted)):
         scored = _by_score(conn, _listed(conn, terms, scope, corpus, statistics.scopes), corpus)
-        hits = _present(conn, scored, filters.entry_condition(wanted, now=now))
+    hits = _present(conn, scored, filters.entry_condition(wanted, now=now))
     known: list[WordHit] = []
 
     def first(count: int) -> list[WordHit]:

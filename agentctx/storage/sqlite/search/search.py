@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from agentctx.errors import StorageCorrupt
@@ -33,7 +34,7 @@ from agentctx.storage.sqlite.entries.rows import (
     entry_of,
 )
 from agentctx.storage.sqlite.search import filters, keyword_search, turns
-from agentctx.storage.sqlite.search.keyword_search import Statistics
+from agentctx.storage.sqlite.search.keyword_search import FindPostings, Statistics, not_in_memory
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, MeasuredChunks, SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_cache import ScoredChunks
@@ -71,10 +72,18 @@ _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entr
 
 
 def by_words(
-    conn: Connection, question: str, wanted: Filter, limit: int, *, now: int, statistics: Statistics
+    conn: Connection,
+    question: str,
+    wanted: Filter,
+    limit: int,
+    *,
+    now: int,
+    statistics: Statistics,
+    in_memory: FindPostings = not_in_memory,
 ) -> WordResults:
     """Return the best hits by BM25; none for a question without words."""
-    hits, counts = keyword_search.hits_by_words(conn, question, wanted, now=now, statistics=statistics)
+    find = partial(keyword_search.hits_by_words, now=now, statistics=statistics, in_memory=in_memory)
+    hits, counts = find(conn, question, wanted)
     return WordResults(_best_per_chunk(lambda count: _resolve_cues(conn, hits(count)), limit), counts)
 
 

@@ -71,17 +71,20 @@ class SqliteSearch(SqlitePart):
 
     async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         try:
-            return await self.db.read(
+            found = await self.db.read(
                 search.by_words,
                 question=question,
                 wanted=wanted,
                 limit=limit,
                 now=self.db.clock(),
                 statistics=self._statistics,
+                in_memory=partial(self.db.postings.of, reports=self.db.postings.reports),
             )
         except StorageCorrupt:
             self.db.keyword_gap = UNREADABLE
             raise
+        self.db.postings.refresh_soon()
+        return found
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         hits = await self.db.read(

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from agentctx.storage.file.driver import Connection, hardening
+from agentctx.storage.file.driver import Connection, hardening, notes_of
 
 WordRow: TypeAlias = tuple[int, str, str, str, str]
 """Chunk, text, labels, terms, scope."""
@@ -19,6 +19,8 @@ TABLE: Final = "chunk_fts"
 NEXT: Final = "chunk_fts_next"
 """Exists during a rebuild, even across a restart."""
 TABLES: Final = (TABLE, NEXT)
+REPLACED: Final = None
+"""Noted of a transaction that puts another index into service; of others, the chunks whose words change."""
 _PARTS: Final = ("data", "idx", "docsize", "config")
 SHADOWS: Final = tuple(f"{TABLE}_{part}" for part in _PARTS)
 """The shadow tables in which FTS5 keeps the index."""
@@ -50,6 +52,7 @@ def indexed(conn: Connection, first: int, last: int) -> set[int]:
 def insert(conn: Connection, rows: Iterable[WordRow]) -> None:
     """Add chunks that have no words yet."""
     added = list(rows)
+    notes_of(conn).update(row[0] for row in added)
     for table in _written(conn):
         insert_into(conn, table, added)
 
@@ -61,6 +64,7 @@ def insert_into(conn: Connection, table: str, rows: Iterable[WordRow]) -> None:
 
 def remove(conn: Connection, rows: Sequence[WordRow]) -> None:
     """Remove the words of chunks, with the values they were added with. Chunks without words are ignored."""
+    notes_of(conn).update(row[0] for row in rows)
     for table in _written(conn):
         # FTS5 subtracts whatever it is given, even words it does not have, which would corrupt the index.
         ids = json.dumps([row[0] for row in rows])
@@ -154,6 +158,7 @@ def drop(conn: Connection, table: str) -> None:
 
 def replace_by_next(conn: Connection) -> None:
     """Replace `TABLE` by `NEXT`."""
+    notes_of(conn).add(REPLACED)
     drop(conn, TABLE)
     with hardening.without_defensive(conn):
         conn.execute(f"ALTER TABLE {NEXT} RENAME TO {TABLE}")

@@ -120,6 +120,7 @@ class SqliteUpkeep(SqlitePart):
     async def tidy(self) -> bool:
         async with self._tidying:
             await self.db.caches.forget_retired()
+            await self.db.postings.erase_removed()
             return await self.db.tidying.tidy()
 
     @property

@@ -35,7 +35,8 @@ QUESTIONS = (
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def storage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SqliteStorage]:
     """Texts of 3 to 40 words, red the most common, khaki the rarest; every fourth in another namespace."""
-    opened = await SqliteStorage.open(tmp_path_factory.mktemp("words") / "agentctx.db", clock=ManualClock())
+    path = tmp_path_factory.mktemp("words") / "agentctx.db"
+    opened = await SqliteStorage.open(path, clock=ManualClock(), words_mb=0)
     drawn = random.Random(3)
     weights = [1 / (rank + 1) for rank in range(len(WORDS))]
     for number in range(TEXTS):
