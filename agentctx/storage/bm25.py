@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,17 @@ K1: Final = 1.2
 B: Final = 0.75
 MIN_RARITY: Final = 1e-6
 """Rarity of a term that is in more than half of all chunks."""
+
+
+class Corpus(NamedTuple):
+    """The number of chunks with words, and of their tokens in all columns."""
+
+    chunks: int
+    tokens: int
+
+    @property
+    def mean_length(self) -> float:
+        return self.tokens / self.chunks if self.chunks else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _TABLES = """SELECT name FROM pragma_table_list
     WHERE schema = 'main' AND type IN ('table', 'shadow') AND name NOT LIKE 'chunk_fts%'"""
 SERIES = 100
 """Words that share a canary: some of them start pages of the keyword index and become keys."""
-CONFIG = f"{QUICK}[storage]\nsweep_interval_s = 60\n"
+CONFIG = f"{QUICK}[storage]\nsweep_interval_s = 60\n[words]\nmemory_mb = {{words_mb}}\n"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,11 @@ class Forgettings(Search):
     """A word of each entry that stays, by key."""
 
     def prepare(self) -> None:
-        self.daemon.start(CONFIG, broken=self.broken)
+        self._start()
+
+    def _start(self) -> None:
+        config = CONFIG.format(words_mb=self.rng.choice([0, 64]))
+        self.daemon.start(config, broken=self.broken)
 
     def attempt(self) -> None:
         with self.daemon.client() as client:
@@ -72,7 +76,7 @@ class Forgettings(Search):
             pause(self.rng.uniform(0, 0.6))
             self.daemon.stop(signal.SIGKILL)
             self.kills += 1
-            self.daemon.start(CONFIG, broken=self.broken)
+            self._start()
         self._find_neighbours()
         needles = [needle for each in doomed for needle in each.needles]
         self._look_at_rows_and_logs(needles, [each.vector for each in doomed])
@@ -96,7 +100,7 @@ class Forgettings(Search):
             self.daemon.stop(signal.SIGKILL)
             rewriting.join()
             self.kills += 1
-            self.daemon.start(CONFIG, broken=self.broken)
+            self._start()
         with self.daemon.client() as client:
             client.rewrite()
 

@@ -9,13 +9,12 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from agentctx.storage.bm25 import Corpus, Numbers
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import TermCounts
 from agentctx.storage.words import Term, match_expression, scope_expression
 
-Numbers: TypeAlias = npt.NDArray[np.int64]
 Scope: TypeAlias = Sequence[Sequence[str]]
 
 MAX_TERMS: Final = 24
@@ -68,18 +67,6 @@ class KnownTerm:
     def is_token(self) -> bool:
         """Whether the term is one word, neither a phrase nor a prefix nor one of several forms."""
         return len(self.tokens) == 1 and not self.term.prefix and not self.term.forms
-
-
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """The number of chunks with words, and of their tokens in all columns."""
-
-    chunks: int
-    tokens: int
-
-    @property
-    def mean_length(self) -> float:
-        return self.tokens / self.chunks if self.chunks else 0.0
 
 
 class CommonTokens:
@@ -215,6 +202,12 @@ def fill_pool(conn: Connection, chunks: Sequence[int]) -> None:
     """Replace the texts in `temp.pool` by those of the chunks, until the transaction ends."""
     conn.execute("DELETE FROM temp.pool")
     conn.execute(_POOL, (json.dumps(list(chunks)),))
+
+
+def words_of(conn: Connection, chunks: Sequence[int]) -> list[tuple[str, str]]:
+    """Return the words of chunks, each with the chunk of every occurrence, ascending, like `1,1,2`."""
+    fill_pool(conn, chunks)
+    return conn.execute("SELECT term, group_concat(doc) FROM temp.pool_occurrences GROUP BY term").fetchall()
 
 
 def _counted_in_pool(conn: Connection, known: KnownTerm) -> Iterator[tuple[int, int]]:

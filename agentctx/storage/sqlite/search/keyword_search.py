@@ -15,13 +15,13 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from agentctx.storage import bm25
-from agentctx.storage.bm25 import Numbers, Postings
+from agentctx.storage.bm25 import Corpus, Numbers, Postings
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter, TermCounts, WordHit
-from agentctx.storage.sqlite.search import filters, fts, memory_search
+from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.filters import Condition
-from agentctx.storage.sqlite.search.fts import CommonTokens, Corpus, KnownTerm, Scope
-from agentctx.storage.sqlite.search.memory_search import TokenHashes
+from agentctx.storage.sqlite.search.fts import CommonTokens, KnownTerm, Scope
+from agentctx.storage.sqlite.search.memory_search import MemorySearch, TokenHashes
 from agentctx.storage.sqlite.search.postings import WordPostings
 from agentctx.storage.words import question_terms
 
@@ -105,15 +105,16 @@ def hits_by_words(
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
     """Return a function for the first `count` hits on texts and cues, best first, and the term counts."""
     asked, corpus = question_terms(question), fts.corpus(conn)
+    scored: Iterator[tuple[int, float]] = iter(())
     if (postings := in_memory(conn, corpus)) is not None:
-        known_terms = memory_search.known_terms(conn, asked, postings, statistics.hashes)
+        search = MemorySearch(conn, asked, postings, statistics.hashes)
+        known_terms = search.terms
+        if terms := fts.searched(known_terms):
+            scored = search.by_score(terms, wanted, corpus)
     else:
         known_terms = fts.known_terms(conn, asked, statistics.tokens, corpus.chunks)
-    terms = fts.searched(known_terms)
-    scored: Iterator[tuple[int, float]] = iter(())
-    if terms and postings is not None:
-        scored = memory_search.by_score(conn, terms, wanted, corpus, postings)
-    elif terms and all(scope := _scope(conn, wanted)):
+        terms = fts.searched(known_terms)
+    if postings is None and terms and all(scope := _scope(conn, wanted)):
         scored = _by_score(conn, _listed(conn, terms, scope, corpus, statistics.scopes), corpus)
     hits = _present(conn, scored, filters.entry_condition(wanted, now=now))
     known: list[WordHit] = []

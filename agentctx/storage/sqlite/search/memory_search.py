@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from agentctx.storage import bm25
+from agentctx.storage.bm25 import Corpus
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.search import filters, fts
-from agentctx.storage.sqlite.search.fts import Corpus, KnownTerm
-from agentctx.storage.sqlite.search.postings import WordPostings
+from agentctx.storage.sqlite.search.fts import KnownTerm, Scope
+from agentctx.storage.sqlite.search.postings import Occurrences, WordPostings
 from agentctx.storage.words import Term
 
 MAX_LISTED: Final = 40_000
@@ -39,37 +41,42 @@ class TokenHashes:
         return [known[hash(text)] for text in texts]
 
 
-def known_terms(
-    conn: Connection, terms: Sequence[Term], postings: WordPostings, hashes: TokenHashes
-) -> list[KnownTerm]:
-    """Return the terms that have tokens, with the hashes of these."""
-    tokens = hashes.of(conn, [term.text for term in terms])
-    words = list(dict.fromkeys(word for each in tokens for word in each))
-    counts = dict(zip(words, postings.frequencies(words), strict=True))
-    return [
-        KnownTerm(
-            term,
-            each,
-            fts.count_matching(conn, term) if term.forms else min(map(counts.__getitem__, each)),
-        )
-        for term, each in zip(fts.divided(conn, terms), tokens, strict=True)
-        if each
-    ]
+class MemorySearch:
+    """One question, asked of the postings."""
 
+    def __init__(
+        self, conn: Connection, asked: Sequence[Term], postings: WordPostings, hashes: TokenHashes
+    ) -> None:
+        self._conn = conn
+        self._postings = postings
+        tokens = hashes.of(conn, [term.text for term in asked])
+        words = list(dict.fromkeys(chain.from_iterable(tokens)))
+        self._found = dict(zip(words, postings.occurrences(words), strict=True))
+        terms = zip(fts.divided(conn, asked), tokens, strict=True)
+        self.terms = [KnownTerm(term, each, self._count(term, each)) for term, each in terms if each]
+        """The terms that have tokens, with the hashes of these."""
 
-def by_score(
-    conn: Connection, terms: Sequence[KnownTerm], wanted: Filter, corpus: Corpus, postings: WordPostings
-) -> Iterator[tuple[int, float]]:
-    """Yield the chunks of the scope that have any of the terms, with their scores, best first."""
-    matching = postings.matching(wanted.namespace, wanted.collections, wanted.session)
-    scope = filters.scope_groups(wanted) if np.count_nonzero(matching) <= SMALL_SCOPE else []
-    rated = []
-    for known in terms:
+    def _count(self, term: Term, tokens: Sequence[int]) -> int:
+        if term.forms:
+            return fts.count_matching(self._conn, term)
+        return min(len(self._found[token].slots) for token in tokens)
+
+    def by_score(
+        self, terms: Sequence[KnownTerm], wanted: Filter, corpus: Corpus
+    ) -> Iterator[tuple[int, float]]:
+        """Yield the chunks of the scope that have any of the terms, with their scores, best first."""
+        matching = self._postings.matching(wanted.namespace, wanted.collections, wanted.session)
+        scope = filters.scope_groups(wanted) if np.count_nonzero(matching) <= SMALL_SCOPE else []
+        rated = []
+        for known in terms:
+            found, having = self._having(known, scope)
+            rated.append((found, bm25.rarity(corpus.chunks, having)))
+        return self._postings.ranked(rated, corpus.mean_length, matching)
+
+    def _having(self, known: KnownTerm, scope: Scope) -> tuple[Occurrences, int]:
+        """Return the chunks that have a term, and how many of all namespaces have it."""
         if known.is_token:
-            found = postings.occurrences(known.tokens[0])
-            having = len(found.slots)
-        else:
-            found = postings.among(fts.newest_matching(conn, known.term, scope, MAX_LISTED))
-            having = known.chunks if known.term.forms else fts.count_matching(conn, known.term)
-        rated.append((found, bm25.rarity(corpus.chunks, having)))
-    return postings.ranked(rated, corpus.mean_length, matching)
+            return self._found[known.tokens[0]], known.chunks
+        listed = fts.newest_matching(self._conn, known.term, scope, MAX_LISTED)
+        having = known.chunks if known.term.forms else fts.count_matching(self._conn, known.term)
+        return self._postings.among(listed), having

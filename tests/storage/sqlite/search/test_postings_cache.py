@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from agentctx.errors import StorageFailed
+from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter, WordResults
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.search import fts, postings_cache, word_index
+from agentctx.storage.sqlite.search.postings import WordPostings
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
 from agentctx.storage.trust import Source
 from agentctx_testing.conformance.storage.conversations import ConversationConformance
@@ -86,6 +91,12 @@ class TestInMemory(
 def search_of(storage: SqliteStorage) -> PostingsFirst:
     assert isinstance(storage.search, PostingsFirst)
     return storage.search
+
+
+def postings_of(storage: SqliteStorage) -> WordPostings:
+    postings = storage.db.postings._postings
+    assert postings is not None
+    return postings
 
 
 class RandomWrites:
@@ -168,3 +179,164 @@ async def test_the_next_question_finds_a_new_text(storage: SqliteStorage) -> Non
         saved = await save(storage, keyless(word))
         assert (await found_by_words(storage, word))[-1] == saved.id
     assert search_of(storage).answered == 5
+
+
+async def test_too_many_new_texts_are_left_to_fts5_until_they_are_read(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings_cache, "MAX_BEHIND", 2)
+    await save(storage, keyless("otter"))
+    assert len(await found_by_words(storage, "otter")) == 1
+    for number in range(5):
+        await save(storage, keyless(f"otter {number}"))
+    assert len(await found_by_words(storage, "otter")) == 6
+    assert search_of(storage).answered == 1
+    await storage.db.postings.refreshed()
+    assert len(await found_by_words(storage, "otter")) == 6
+    assert search_of(storage).answered == 2
+
+
+async def test_a_forgotten_text_leaves_no_trace_of_its_words_in_memory(storage: SqliteStorage) -> None:
+    kept = await save(storage, keyless("the otter sleeps"))
+    saved = await save(storage, keyless("the zorilla sleeps"))
+    ((chunk, *_),) = (await storage.search.by_words("zorilla", ALL, 5)).hits
+    postings = postings_of(storage)
+    assert postings.has([chunk], [hash("zorilla")]).all()
+    await storage.entries.delete(saved.id)
+    assert not postings.has([chunk], [hash("zorilla")]).any(), "it is still found"
+    assert await storage.upkeep.tidy()
+    assert not any(hash("zorilla") in run.words for run in postings._runs)
+    assert all(len(run.slots) == run.starts[-1] for run in postings._runs)
+    assert sum(len(run.slots) for run in postings._runs) == 3
+    assert await found_by_words(storage, "sleeps") == [kept.id]
+    assert postings_of(storage) is postings
+
+
+async def test_no_word_is_in_memory(storage: SqliteStorage) -> None:
+    await save(storage, keyless("the zorilla sleeps"))
+    await found_by_words(storage, "zorilla")
+    await found_by_words(storage, "numbat")
+    known = search_of(storage)._statistics.hashes._known
+    assert {type(each) for each in (*known, *(token for found in known.values() for token in found))} == {int}
+    assert known[hash("numbat")] == (hash("numbat"),)
+
+
+async def test_what_another_program_writes_is_found_and_the_postings_are_loaded_again(
+    tmp_path: Path, storage: SqliteStorage, clock: ManualClock
+) -> None:
+    await save(storage, keyless("otter"))
+    assert len(await found_by_words(storage, "otter")) == 1
+    before = postings_of(storage)
+    other = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
+    await save(other, keyless("otter two"))
+    await other.close()
+    assert len(await found_by_words(storage, "otter")) == 2
+    assert search_of(storage).answered == 1
+    await storage.db.postings.refreshed()
+    assert postings_of(storage) is not before
+    assert len(await found_by_words(storage, "otter")) == 2
+    assert search_of(storage).answered == 2
+
+
+async def test_a_rebuilt_index_is_loaded_again(storage: SqliteStorage) -> None:
+    saved = await save(storage, keyless("otter"))
+    assert await found_by_words(storage, "otter") == [saved.id]
+    before = postings_of(storage)
+    await storage.upkeep.rebuild_words()
+    assert storage.db.postings._postings is None
+    assert await found_by_words(storage, "otter") == [saved.id]
+    assert postings_of(storage) is not before
+
+
+async def test_a_question_with_an_older_snapshot_reads_nothing_that_was_reported_since(
+    storage: SqliteStorage,
+) -> None:
+    """Otherwise, the old labels of the entry would stay in memory."""
+    saved = await save(storage, draft("text", labels="otter"))
+    assert await found_by_words(storage, "otter") == [saved.id]
+    cache, asked = storage.db.postings, storage.db.postings.reports
+    loop = asyncio.get_running_loop()
+
+    def late(conn: Connection) -> None:
+        corpus = fts.corpus(conn)
+        change = save(storage, draft("text", labels="numbat", attributes={"category": "rule"}))
+        asyncio.run_coroutine_threadsafe(change, loop).result(10)
+        assert cache.of(conn, corpus, asked) is None
+        assert cache._changed
+
+    await storage.db.readers.run(late)
+    assert await found_by_words(storage, "otter") == []
+    assert await found_by_words(storage, "numbat") == [saved.id]
+    assert search_of(storage).answered == 3
+
+
+async def test_a_write_that_is_rolled_back_changes_nothing(storage: SqliteStorage) -> None:
+    saved = await save(storage, keyless("otter"))
+    ((chunk, *_),) = (await storage.search.by_words("otter", ALL, 5)).hits
+
+    def fail(conn: Connection) -> None:
+        word_index.remove(conn, [(chunk, "otter", "", "", "")])
+        raise StorageFailed("nothing of this is kept")
+
+    with pytest.raises(StorageFailed):
+        await storage.db.writer.run(fail)
+    assert await found_by_words(storage, "otter") == [saved.id]
+    assert search_of(storage).answered == 2
+
+
+async def test_without_memory_fts5_answers(tmp_path: Path, clock: ManualClock) -> None:
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock, words_mb=0)
+    saved = await save(opened, keyless("otter"))
+    assert await found_by_words(opened, "otter") == [saved.id]
+    assert opened.db.postings.bytes == 0
+    await opened.close()
+
+
+async def test_an_index_that_is_too_large_is_loaded_once_enough_is_forgotten(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = [await save(storage, keyless(f"otter {each}")) for each in "xy"]
+    monkeypatch.setattr(storage.db.postings, "_max_bytes", 60)
+    assert len(await found_by_words(storage, "otter")) == 2
+    assert storage.db.postings.bytes == 0
+    await storage.entries.delete(first.id)
+    await storage.upkeep.tidy()
+    assert await found_by_words(storage, "otter") == [second.id]
+    assert search_of(storage).answered == 1
+
+
+async def test_an_index_that_cannot_be_read_is_not_tried_again(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def fail(*_: object) -> None:
+        tried.append(1)
+        raise StorageFailed("the disk does not answer")
+
+    monkeypatch.setattr(postings_cache, "_read", fail)
+    saved = await save(storage, keyless("otter"))
+    for _ in range(3):
+        assert await found_by_words(storage, "otter") == [saved.id]
+    assert len(tried) == 1
+
+
+async def test_concurrent_questions_while_words_change(storage: SqliteStorage) -> None:
+    saved = [await save(storage, keyless(f"otter {number}")) for number in range(30)]
+    await found_by_words(storage, "otter")
+
+    async def write() -> None:
+        for each in saved[:10]:
+            await save(storage, keyless(f"numbat {each.id}"))
+            await storage.entries.delete(each.id)
+            await storage.upkeep.tidy()
+
+    async def ask() -> None:
+        kept = {each.id for each in saved[10:]}
+        for _ in range(20):
+            assert kept <= set(await found_by_words(storage, "otter"))
+
+    await asyncio.gather(write(), *(ask() for _ in range(3)))
+    await storage.db.postings.refreshed()
+    assert len(await found_by_words(storage, "otter")) == 20
+    assert len(await found_by_words(storage, "numbat")) == 10
