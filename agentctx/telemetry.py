@@ -18,7 +18,9 @@ from typing import Literal, Self, TypeAlias
 
 from agentctx.wire.protocol import InjectionPosition
 
-Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve", "rank", "judge", "rerank"]
+Stage: TypeAlias = Literal[
+    "words", "vectors", "distances", "fuse", "traits", "rank", "resolve", "judge", "rerank"
+]
 """A part of answering a question. Embedding the question is reported with `Telemetry.embedding`."""
 EmbedKind: TypeAlias = Literal["batch", "query", "probe", "canary", "calibration", "comparison"]
 """Why the provider is called: to embed saved texts or a question, to learn which model answers, to tell a bad

@@ -22,7 +22,7 @@ from agentctx.service.rag.explain import (
     not_asked,
 )
 from agentctx.service.rag.question import Question, allowed
-from agentctx.service.rag.ranking import ranking_text, words_of
+from agentctx.service.rag.ranking import searched_texts
 from agentctx.service.rag.service import RAGService
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.service.receipts import ReceiptLog, figures
@@ -109,7 +109,7 @@ class Injections:
                 entry.id, explain_not_found(entry, where, context.degraded, question.also), where
             )
         resolved = await self.storage.search.resolve([best.candidate.chunk], allowed(home).filter)
-        texts = words_of(ranking_text(resolved[best.candidate.chunk])) if resolved else []
+        texts = searched_texts(resolved[best.candidate.chunk]) if resolved else []
         words = QuestionWords(question.text).match(texts)
         share = self.settings.value.embedding.rag.max_per_entry
         rank = next(at for at, each in enumerate(context.considered, start=1) if each is best)

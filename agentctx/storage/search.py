@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from agentctx import wire
 from agentctx.errors import InvalidInput
+from agentctx.storage.passage_traits import PassageTraits, WordFinder
 from agentctx.storage.records import TRUST_ORDER, Entry
 from agentctx.storage.vectors import Vectors
 from agentctx.wire import Trust
@@ -133,27 +133,16 @@ class ResolvedChunk:
         return self.entry.key or self.entry.id
 
 
-class RankingText(NamedTuple):
-    """The texts of a passage that are used in ranking. `labels` are key, trigger and tags."""
-
-    entry: str
-    text: str
-    agent: str = ""
-    labels: str = ""
-    cues: tuple[str, ...] = ()
-
-
 class ChunksWithTurns(NamedTuple):
-    """Chunks by id, and the turns around them.
+    """Chunks by id with the turns around them, both as ranking sees them: unchecked for damage.
 
-    `distances` maps each turn that is not in `texts` to its distance, rounded like `Distances`, if it has a
-    vector. `neighbours` has the texts of these turns: enough to rank them, but not checked for damage.
+    `distances` maps each turn that was not asked for to its distance, rounded like `Distances`, if it has a
+    vector.
     """
 
-    texts: Mapping[int, ResolvedChunk]
+    traits: Mapping[int, PassageTraits]
     turns: Neighbours
     distances: Mapping[int, float]
-    neighbours: Mapping[int, RankingText] = MappingProxyType({})
 
 
 class Nearest(NamedTuple):
@@ -175,12 +164,13 @@ class WithTurns(NamedTuple):
     """Asks for chunks as `ChunksWithTurns`: also the turns around those in a conversation.
 
     Only live, unexpired turns within the filter are returned, up to two in each direction. Without a `query`
-    vector they are not measured.
+    vector they are not measured. `words` finds the words of the question.
     """
 
     chunks: Sequence[int]
     wanted: Filter
     query: Vectors | None
+    words: WordFinder
 
 
 class Texts(NamedTuple):

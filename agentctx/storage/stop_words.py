@@ -47,13 +47,13 @@ def languages_of(question: str) -> frozenset[str]:
     if shown := Counter(language for word in words for language in _languages_shown().get(word, ())):
         most, languages = _most(shown)
         return languages if most > len((words & STOP_WORDS) - _of_languages(languages)) else frozenset()
-    longer = {word for word in words if len(word) > 1}
-    most, languages = _most({name: len(longer & _as_listed(name)) for name in _languages()})
+    longer = (word for word in words if len(word) > 1)
+    most, languages = _most(Counter(name for word in longer for name in _listing().get(word, ())))
     return languages if most > max(1, len(words & STOP_WORDS)) else frozenset()
 
 
 def _most(counts: Mapping[str, int]) -> tuple[int, frozenset[str]]:
-    most = max(counts.values())
+    most = max(counts.values(), default=0)
     return most, frozenset(name for name, count in counts.items() if count == most)
 
 
@@ -101,6 +101,16 @@ def _languages_shown() -> Mapping[str, Sequence[str]]:
             if name != _GRAMMAR and not word.endswith("?") and word not in STOP_WORDS:
                 shown.setdefault(word, []).append(name)
     return shown
+
+
+@cache
+def _listing() -> Mapping[str, Sequence[str]]:
+    """Return, for each stop word, the languages that list it."""
+    listing: dict[str, list[str]] = {}
+    for name in _languages():
+        for word in _as_listed(name):
+            listing.setdefault(word, []).append(name)
+    return listing
 
 
 @cache

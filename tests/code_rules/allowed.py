@@ -105,6 +105,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "f'{select} WHERE {condition.sql} AND e.id < ? ORDER BY e.id DESC LIMIT ?'",
     ): "conditions of filters.py, whose values are parameters",
     (_SQL, f"{_DB}search/search.py", "f'{SELECT_CHUNKS} WHERE {condition.sql}'"): "as above",
+    (_SQL, f"{_DB}search/traits.py", "f'{_OF_CHUNKS} WHERE {condition.sql}'"): "as above",
     (_SQL, f"{_DB}search/search.py", "_CHUNK_IDS + condition.sql"): "as above",
     (_SQL, f"{_DB}search/search.py", "_SUPERSEDED + condition"): "as above",
     (_SQL, f"{_DB}search/keyword_search.py", "_PRESENT + condition.sql"): "as above",

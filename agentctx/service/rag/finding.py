@@ -18,7 +18,7 @@ from agentctx.service.rag.explain import Ranks, ranks_of
 from agentctx.service.rag.fuse import fuse, merge
 from agentctx.service.rag.periods import Period, narrowed
 from agentctx.service.rag.question import Question
-from agentctx.service.rag.ranking import rank, ranking_text, with_neighbours, words_of
+from agentctx.service.rag.ranking import rank, with_neighbours
 from agentctx.service.rag.relevance import Calibration, log_odds, probability, relevance, relevance_by_words
 from agentctx.service.rag.unmeasured import leader, leader_first, to_choose_from, worth_reading
 from agentctx.service.rag.word_match import QuestionWords
@@ -58,6 +58,8 @@ class Ranking:
     degraded: str | None = None
     level: float | None = None
     """How near the question is to texts that answer nothing; None without a calibrated model."""
+    words: frozenset[str] = frozenset()
+    """The words of the question (`QuestionWords`) that the passages have."""
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -134,25 +136,22 @@ def passages(search: SearchInput) -> Steps[Ranking]:
         each for each in fused[count:] if each.word_score and each not in more and each.word_score >= most
     ]
     read = [*fused[:count], *more]
-    with stopwatch.stage("resolve"):
+    with stopwatch.stage("traits"):
         around: ChunksWithTurns = yield WithTurns(
-            [each.chunk for each in read], question.filter, search.query
+            [each.chunk for each in read], question.filter, search.query, search.words
         )
     with stopwatch.stage("rank"):
         rated = _rated(search, read, around)
-    texts = around.texts
-    if neighbours := [
-        each.chunk for each in rated if each.chunk not in texts
-    ]:  # of hits, not hits themselves
-        with stopwatch.stage("resolve"):
-            texts = {**texts, **(yield Texts(neighbours, question.filter))}
+    with stopwatch.stage("resolve"):
+        texts: Mapping[int, ResolvedChunk] = yield Texts([each.chunk for each in rated], question.filter)
     rated = narrowed([each for each in rated if each.chunk in texts], texts, search.periods)
     gone = [each for each in read if each.chunk not in texts]
     chunks = {each.chunk for each in read}
     rest = [each for each in fused[count:] if each.chunk not in chunks]
     calibration, query = search.calibration, search.query
     level = calibration.level(query) if calibration is not None and query is not None else None
-    return Ranking([*rated, *gone], rest, texts, search.degraded, level)
+    words = frozenset[str]().union(*(each.found for each in around.traits.values()))
+    return Ranking([*rated, *gone], rest, texts, search.degraded, level, words)
 
 
 def nearest(search: SearchInput) -> Steps[Sequence[NearestChunk]]:
@@ -178,24 +177,23 @@ def _distances(search: SearchInput, near: Sequence[NearestChunk]) -> Steps[Mappi
 
 def _rated(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
     """Rank what was read, together with neighbouring turns, and rate the best of it."""
-    words, rarity = search.words, search.rarity
-    texts = {**around.neighbours, **{chunk: ranking_text(text) for chunk, text in around.texts.items()}}
-    present = [each for each in read if each.chunk in texts]
-    members = with_neighbours(present, around.turns, texts, around.distances)
-    of_each = words.matches_in_each([words_of(each) for each in texts.values()])
-    matched = dict(zip(texts, of_each, strict=True))
+    words, rarity, traits = search.words, search.rarity, around.traits
+    hits = {each.chunk for each in read}
+    members = with_neighbours(
+        [each for each in read if each.chunk in traits], around.turns, traits, around.distances
+    )
     ranked = rank(
         search.question.text,
         members,
-        texts,
+        traits,
         around.turns,
-        matched,
         rarity=rarity,
         dense_weight=search.dense_weight,
     )
     best = ranked[: search.question.limit + SPARE]
-    ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
-    with_cues = {each.chunk for each in ranked if texts[each.chunk].cues}
+    ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in hits)]
+    with_cues = {each.chunk for each in ranked if traits[each.chunk].has_cues}
+    matched = {each.chunk: traits[each.chunk].found for each in ranked}
     calibration = search.calibration if search.query is not None else None
     ranked = [
         each._replace(rarity=sum(rarity.get(word, 0.0) for word in matched[each.chunk])) for each in ranked

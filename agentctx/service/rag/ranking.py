@@ -19,7 +19,8 @@ import numpy.typing as npt
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.cues import cues_for
 from agentctx.service.rag.fuse import nearness, with_score, word_shares
-from agentctx.storage.search import Neighbours, RankingText, ResolvedChunk
+from agentctx.storage.passage_traits import MOST_TIMES, PassageTraits
+from agentctx.storage.search import Neighbours, ResolvedChunk
 
 Values: TypeAlias = npt.NDArray[np.float64]
 """A value, or a row of values, for each turn of a pool."""
@@ -36,25 +37,14 @@ MIN_SHARE_OF_IDEAL = 0.4
 FULL_LENGTH = 50
 """Number of words at which a turn counts as full length."""
 
-_SPEAKER = re.compile(r"\s{0,4}([^\W\d_][\w .'\u2019-]{0,30}):\s")
-_SPEAKER_WITHIN = 40
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _ASKS_WHEN = re.compile(r"\s*when\b|.*\b(?:what|which) (?:date|day|month|year|time)\b|.*\bhow long\b", re.I)
-_TIMES = re.compile(
-    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|recently|since|soon|morning|days?|weeks?|weekend|"
-    r"months?|years?|spring|summer|fall|autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|"
-    r"april|may|june|july|august|september|october|november|december)\b",
-    re.I,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """The passages to rank together, each at the same position of all lists."""
 
-    texts: Sequence[RankingText]
-    matched: Sequence[frozenset[str]]
-    """The words of the question in each passage."""
+    traits: Sequence[PassageTraits]
     nearness: Sequence[float]
     """0 to 1 within the pool."""
     words: Sequence[float]
@@ -66,24 +56,22 @@ class Pool:
 def rank(
     question: str,
     candidates: Sequence[Candidate],
-    texts: Mapping[int, RankingText],
+    traits: Mapping[int, PassageTraits],
     turns: Neighbours,
-    matched: Mapping[int, frozenset[str]],
     *,
     rarity: Mapping[str, float],
     dense_weight: float,
 ) -> list[Candidate]:
     """Rank the candidates, best first. Without conversations, the fused order is kept.
 
-    `matched` holds the words of the question in each chunk, `rarity` the weight of each word.
+    `traits` has those of each chunk, `rarity` the weight of each word of the question.
     """
     if not turns:
         return list(candidates)
     positions = {candidate.chunk: at for at, candidate in enumerate(candidates)}
     neighbours, shares = _neighbour_positions(turns, positions), word_shares(candidates, sum(rarity.values()))
     pool = Pool(
-        texts=[texts[chunk] for chunk in positions],
-        matched=[matched[chunk] for chunk in positions],
+        traits=[traits[chunk] for chunk in positions],
         nearness=nearness(candidates, shares),
         words=shares,
         neighbours=[neighbours.get(chunk) for chunk in positions],
@@ -100,7 +88,7 @@ def rank(
 def with_neighbours(
     candidates: Sequence[Candidate],
     turns: Neighbours,
-    texts: Mapping[int, RankingText],
+    traits: Mapping[int, PassageTraits],
     distances: Mapping[int, float],
 ) -> list[Candidate]:
     """Append the turns next to the candidates that are not candidates themselves."""
@@ -111,9 +99,9 @@ def with_neighbours(
     return [
         *candidates,
         *(
-            Candidate(chunk, texts[chunk].entry, None, distances.get(chunk))
+            Candidate(chunk, traits[chunk].entry, None, distances.get(chunk))
             for chunk in neighbours
-            if chunk in texts
+            if chunk in traits
         ),
     ]
 
@@ -138,13 +126,13 @@ def scores(question: str, pool: Pool, weights: Mapping[str, float], dense_weight
 
     `weights` are the rarities (idf) of the question's words, `dense_weight` the share of nearness.
     """
-    if not pool.texts:
+    if not pool.traits:
         return []
-    lengths = [each.text.count(" ") + each.text.count("\n") + 1 for each in pool.texts]
+    lengths = [each.text.words for each in pool.traits]
     by_offset = _NeighbourPositions.of(pool.neighbours)
     words = _word_scores(pool, np.array(lengths, np.float64), weights, by_offset).tolist()
     near = (NEARNESS * by_offset.sums(np.array(pool.nearness), NEARNESS_OF)).tolist()
-    style = _style_scores(question, pool.texts, lengths)
+    style = _style_scores(question, pool.traits, lengths)
     # Outside conversations, assume full length, and neighbours as near as the passage itself.
     full = NEARNESS * sum(NEARNESS_OF.values())
     by_words, by_nearness = 2 * (1 - dense_weight), 2 * dense_weight
@@ -187,13 +175,13 @@ def _word_scores(
     width = len(columns)
     positions = [
         row * width + columns[word]
-        for row, words in enumerate(pool.matched)
-        for word in words
+        for row, each in enumerate(pool.traits)
+        for word in each.found
         if word in columns
     ]
-    present = np.zeros(len(pool.texts) * width)
+    present = np.zeros(len(pool.traits) * width)
     present[positions] = 1.0
-    counts = by_offset.sums(present.reshape(len(pool.texts), width), WORDS_OF)
+    counts = by_offset.sums(present.reshape(len(pool.traits), width), WORDS_OF)
     spans = by_offset.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
     norms = K1 * (1 - B + B * spans)
     rarities = np.array(list(weights.values()), np.float64)
@@ -203,38 +191,23 @@ def _word_scores(
     return scores / best if best else scores
 
 
-def _style_scores(question: str, texts: Sequence[RankingText], lengths: Sequence[int]) -> list[float]:
+def _style_scores(question: str, traits: Sequence[PassageTraits], lengths: Sequence[int]) -> list[float]:
     """Score the other criteria: the speaker, mentions of time, the length, and not being a question."""
-    folded = question.casefold()
+    folded, asks_when = question.casefold(), bool(_ASKS_WHEN.match(question))
     substance = LENGTH * np.minimum(np.log1p(np.array(lengths)) / math.log(FULL_LENGTH), 1.0)
     scores: list[float] = substance.tolist()
-    for at, each in enumerate(texts):
-        if (speaker := each.agent or _speaker_of(each.text)) and speaker.casefold() in folded:
+    for at, each in enumerate(traits):
+        if (speaker := each.speaker) and speaker.casefold() in folded:
             scores[at] += SPEAKER
-        if each.text.rstrip().endswith(_QUESTION_MARKS):
+        if each.text.asks:
             scores[at] -= ASKS
-    if _ASKS_WHEN.match(question):
-        scores = [
-            score + TIME * min(len(set(map(str.casefold, _TIMES.findall(each.text)))), 2) / 2
-            for score, each in zip(scores, texts, strict=True)
-        ]
+        if asks_when:
+            scores[at] += TIME * each.text.times / MOST_TIMES
     return scores
 
 
-def _speaker_of(text: str) -> str:
-    match = ":" in text[:_SPEAKER_WITHIN] and _SPEAKER.match(text)
-    return match[1] if match else ""
-
-
-def ranking_text(resolved: ResolvedChunk) -> RankingText:
-    """Reduce a passage to the parts that its ranking uses."""
+def searched_texts(resolved: ResolvedChunk) -> list[str]:
+    """Return the texts whose words count: a passage's own, its agent, its labels and its cues."""
     entry, attributes = resolved.entry, resolved.entry.attributes
     labels = [entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
-    return RankingText(
-        entry.id, resolved.content, entry.agent, "\n".join(filter(None, labels)), cues_for(resolved)
-    )
-
-
-def words_of(texts: RankingText) -> list[str]:
-    """Return the texts whose words count."""
-    return [texts.text, texts.agent, texts.labels, *texts.cues]
+    return [resolved.content, entry.agent, "\n".join(filter(None, labels)), *cues_for(resolved)]

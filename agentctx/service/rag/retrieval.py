@@ -21,9 +21,9 @@ from agentctx.service.rag.finding import Ranking, SearchInput, Stopwatch
 from agentctx.service.rag.periods import day_of, periods_in
 from agentctx.service.rag.prompt import is_short, parts_of, queries_of
 from agentctx.service.rag.question import Question
-from agentctx.service.rag.ranking import ranking_text, words_of
+from agentctx.service.rag.ranking import searched_texts
 from agentctx.service.rag.relevance import Calibration
-from agentctx.service.rag.spelling import corrected
+from agentctx.service.rag.spelling import corrected, unfamiliar
 from agentctx.service.rag.unmeasured import leader, leader_first
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.search import NearestChunk, SearchStorage, Steps, TermCounts, WordResults
@@ -233,7 +233,10 @@ def without_typing_errors(text: str, ranking: Ranking) -> str | None:
     """Return a short question as it was meant, by the words of what was found; None if it has no errors."""
     if ranking.degraded is not None or not is_short(text):
         return None
-    return corrected(text, ["\n".join(words_of(ranking_text(each))) for each in ranking.texts.values()])
+    unknown = unfamiliar(text, ranking.words)
+    if not unknown:
+        return None
+    return corrected(text, unknown, ["\n".join(searched_texts(each)) for each in ranking.texts.values()])
 
 
 def best_of_each(rankings: Sequence[Ranking]) -> Ranking:
@@ -270,7 +273,8 @@ def _behind(chunk: int, rankings: Sequence[Ranking]) -> Iterator[float]:
 def _together(rankings: Sequence[Ranking], rated: list[Candidate], rest: list[Candidate]) -> Ranking:
     texts = {chunk: text for each in rankings for chunk, text in each.texts.items()}
     degraded = next((each.degraded for each in rankings if each.degraded), None)
-    return Ranking(rated, rest, texts, degraded, rankings[0].level)
+    words = frozenset[str]().union(*(each.words for each in rankings))
+    return Ranking(rated, rest, texts, degraded, rankings[0].level, words)
 
 
 def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:

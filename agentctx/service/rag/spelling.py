@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from agentctx.service.rag.word_match import QuestionWords
+from agentctx.service.rag.word_match import folded, stem_of
 from agentctx.storage.stop_words import STOP_WORDS, stop_words_of
 
 LEAST_LETTERS = 5
@@ -16,17 +16,19 @@ SAME_BEGINNING = 2
 _WORD = re.compile(rf"[^\W\d_]{{{LEAST_LETTERS},}}")
 
 
-def corrected(question: str, texts: Sequence[str]) -> str | None:
+def unfamiliar(question: str, known: Collection[str]) -> set[str]:
+    """Return the words of a question that may be misspelled; `known` are the stems that the memory has."""
+    return {word for word in _words(question) - stop_words_of(question) if stem_of(folded(word)) not in known}
+
+
+def corrected(question: str, unknown: Collection[str], texts: Sequence[str]) -> str | None:
     """Return the question with words of the texts for its misspelled ones; None if there are none.
 
-    A word is misspelled if no text has it, and they have exactly one word that it would be without its
-    typing error.
+    An unknown word is misspelled if the texts have exactly one word that it would be without its typing
+    error.
     """
-    unknown = {
-        word for word in _words(question) - stop_words_of(question) if not QuestionWords(word).found(texts)
-    }
-    known = _words("\n".join(texts)) - STOP_WORDS if unknown else set[str]()
-    meant = {word: found[0] for word in unknown if len(found := _meant_by(word, known)) == 1}
+    joined = "\n".join(texts).casefold()
+    meant = {word: found for word in unknown if (found := _meant_by(word, joined))}
     if not meant:
         return None
     return _WORD.sub(lambda match: meant.get(match[0].casefold(), match[0]), question)
@@ -48,8 +50,13 @@ def is_typing_error(word: str, meant: str) -> bool:
     return word != meant and meant[at:] == swapped + word[at + 2 :]
 
 
-def _meant_by(word: str, known: Iterable[str]) -> list[str]:
-    return [each for each in known if is_typing_error(word, each)]
+def _meant_by(word: str, text: str) -> str | None:
+    """Return the only word of the text that another one can be an error for."""
+    alike = {match[0] for match in re.finditer(rf"\b{word[:SAME_BEGINNING]}[^\W\d_]+", text)}
+    found = [
+        each for each in alike - STOP_WORDS if len(each) >= LEAST_LETTERS and is_typing_error(word, each)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _words(text: str) -> set[str]:

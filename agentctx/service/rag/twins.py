@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agentctx.service.rag.candidate import Candidate, Standing
 from agentctx.service.rag.names import Name, TextNames, are_twins, is_same, names_of
 from agentctx.service.rag.prompt import focus_of, own_words, parts_of
-from agentctx.service.rag.ranking import ranking_text, words_of
+from agentctx.service.rag.ranking import searched_texts
 from agentctx.service.rag.relevance import log_odds, probability
 from agentctx.storage.search import ResolvedChunk
 from agentctx.storage.stop_words import STOP_WORDS
@@ -45,7 +45,7 @@ def by_names(
     Nothing is a twin while another chunk of its entry has the name.
     """
     read = [each for each in rated if each.chunk in texts]
-    found = standings(question, ["\n".join(words_of(ranking_text(texts[each.chunk]))) for each in read])
+    found = standings(question, ["\n".join(searched_texts(texts[each.chunk])) for each in read])
     having = {each.entry for each, standing in zip(read, found, strict=True) if standing in {"exact", "has"}}
     standing_of = {each.chunk: standing for each, standing in zip(read, found, strict=True)}
     weighed = [_weighed(each, standing_of.get(each.chunk), having, decides="twin" in found) for each in rated]

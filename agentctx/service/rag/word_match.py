@@ -53,9 +53,9 @@ class QuestionWords:
 
     def __init__(self, question: str) -> None:
         terms = question_terms(question)
-        self._terms = {term.text: self._words_of(_folded(term.text)) for term in terms}
+        self._terms = {term.text: self._words_of(folded(term.text)) for term in terms}
         self._forms = {
-            stem_of(_folded(term.text)): [tuple(map(_folded, form)) for form in term.forms]
+            stem_of(folded(term.text)): [tuple(map(folded, form)) for form in term.forms]
             for term in terms
             if term.forms
         }
@@ -78,12 +78,10 @@ class QuestionWords:
         """Return, for each passage, the words that occur in any of its texts."""
         joined_texts = ["\n".join(texts) for texts in passages]
         named = map(named_symbols, joined_texts) if self._has_symbols else joined_texts
-        folded = [_folded(text) for text in named]
-        matches = [
-            {pair for pair in self._pairs if pair in text} if self._pairs else set() for text in folded
-        ]
+        plain = [folded(text) for text in named]
+        matches = [{pair for pair in self._pairs if pair in text} if self._pairs else set() for text in plain]
         # One search over the joined passages costs less than one search per passage.
-        joined, starts = "\n".join(folded), list(accumulate((len(text) + 1 for text in folded), initial=0))
+        joined, starts = "\n".join(plain), list(accumulate((len(text) + 1 for text in plain), initial=0))
         stems: dict[str, str] = {}
         for wanted in self._stems:
             for at, word in _words_from(wanted, joined):
@@ -151,7 +149,8 @@ def stem_of(word: str) -> str:
     return word
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """Return a text without case and accents."""
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", text).casefold()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Draft, SaveOutcome, Space
 from agentctx.storage.search import ChunksWithTurns, Filter, Steps, WithTurns
@@ -80,13 +81,15 @@ async def found_by_words(storage: Storage, question: str, filter_: Filter = ALL)
 
 
 async def with_turns(
-    storage: Storage, chunks: list[int], filter_: Filter, space: int | None = None
+    storage: Storage, chunks: list[int], filter_: Filter, space: int | None = None, question: str = ""
 ) -> ChunksWithTurns:
     """Return the chunks and the turns around them, read by a single step."""
+    words = QuestionWords(question)
 
     def steps() -> Steps[ChunksWithTurns]:
-        texts: ChunksWithTurns = yield WithTurns(chunks, filter_, None if space is None else vector(1))
-        return texts
+        query = None if space is None else vector(1)
+        around: ChunksWithTurns = yield WithTurns(chunks, filter_, query, words)
+        return around
 
     return await storage.search.follow(steps, space)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from agentctx.service.rag.candidate import Candidate
 from agentctx.service.rag.cues import CUE_DISCOUNT, CUE_WORDS, cues_for, ranked_by_relevance
 from agentctx.service.rag.fuse import fuse, merge, nearness
-from agentctx.service.rag.ranking import ranking_text, words_of
+from agentctx.service.rag.ranking import searched_texts
 from agentctx.storage.records import Entry
 from agentctx.storage.search import NearestChunk, ResolvedChunk, WordHit
 
@@ -60,9 +60,9 @@ def test_a_cue_that_is_hardly_nearer_does_not_outrank_a_text() -> None:
 
 def test_the_words_of_cues_are_the_first_chunks() -> None:
     assert cues_for(chunk(0)) == ("asking about zebras",)
-    assert "asking about zebras" in words_of(ranking_text(chunk(0)))
+    assert "asking about zebras" in searched_texts(chunk(0))
     assert cues_for(chunk(40)) == ()
-    assert "asking about zebras" not in words_of(ranking_text(chunk(40)))
+    assert "asking about zebras" not in searched_texts(chunk(40))
 
 
 def test_entries_with_cues_stand_where_their_relevance_puts_them() -> None:

@@ -24,13 +24,13 @@ from agentctx.service.rag.periods import Period
 from agentctx.service.rag.question import Question
 from agentctx.service.rag.relevance import BY_WORDS, Calibration, Scale, log_odds
 from agentctx.service.rag.word_match import QuestionWords
+from agentctx.storage.passage_traits import PassageTraits, traits_of
 from agentctx.storage.search import (
     ChunksWithTurns,
     Distances,
     Filter,
     Nearest,
     NearestChunk,
-    RankingText,
     Read,
     ResolvedChunk,
     Steps,
@@ -65,6 +65,18 @@ def text(chunk: int) -> ResolvedChunk:
     return ResolvedChunk(chunk=chunk, start=0, end=5, content="apple", entry=entry(chunk))
 
 
+def traits(chunk: int, content: str = "apple") -> PassageTraits:
+    return PassageTraits(str(chunk), traits_of(content), "", has_cues=False, found=QUESTION.found([content]))
+
+
+def of(*chunks: int) -> dict[int, PassageTraits]:
+    return {chunk: traits(chunk) for chunk in chunks}
+
+
+def texts(*chunks: int) -> dict[int, ResolvedChunk]:
+    return {chunk: text(chunk) for chunk in chunks}
+
+
 def followed(steps: Steps[T], answers: list[object]) -> tuple[list[Read], T]:
     """Return the reads that the steps ask for, answered in this order, and their result."""
     reads, answer = [], None
@@ -76,40 +88,47 @@ def followed(steps: Steps[T], answers: list[object]) -> tuple[list[Read], T]:
         answer = answers.pop(0)
 
 
-def test_a_question_reads_vectors_then_distances_then_texts() -> None:
+def test_a_question_reads_vectors_then_distances_then_traits_then_texts() -> None:
     answers: list[object] = [
         [NearestChunk(2, "2", 0.2), NearestChunk(3, "3", 0.4)],
         {1: 0.3},
-        ChunksWithTurns({each: text(each) for each in (1, 2, 3)}, {}, {}),
+        ChunksWithTurns(of(1, 2, 3), {}, {}),
+        texts(1, 2, 3),
     ]
     reads, found = followed(passages(asked(with_vector=True)), answers)
-    assert reads == [Nearest(QUERY, WANTED, 40), Distances(QUERY, [1]), WithTurns([2, 1, 3], WANTED, QUERY)]
+    assert reads == [
+        Nearest(QUERY, WANTED, 40),
+        Distances(QUERY, [1]),
+        WithTurns([2, 1, 3], WANTED, QUERY, QUESTION),
+        Texts([2, 1, 3], WANTED),
+    ]
     assert {each.chunk: each.distance for each in found.candidates} == {1: 0.3, 2: 0.2, 3: 0.4}
     assert (len(found.rated), found.rest, found.degraded) == (3, [], None)
+    assert found.words == QUESTION.found(["apple"])
 
 
 def test_without_a_vector_nothing_is_measured() -> None:
     reads, found = followed(
-        passages(asked(with_vector=False)), [ChunksWithTurns({1: text(1), 2: text(2)}, {}, {})]
+        passages(asked(with_vector=False)), [ChunksWithTurns(of(1, 2), {}, {}), texts(1, 2)]
     )
-    assert reads == [WithTurns([1, 2], WANTED, None)]
+    assert reads[0] == WithTurns([1, 2], WANTED, None, QUESTION)
     assert ([each.chunk for each in found.candidates], found.degraded) == ([1, 2], "off: no model")
 
 
 def test_a_neighbour_among_the_best_is_read_and_one_that_cannot_be_is_left_out() -> None:
-    turns = {1: {1: 7, 2: 8}}
-    neighbours = {7: RankingText("7", "the apple pie"), 8: RankingText("8", "the recipe")}
-    around = ChunksWithTurns({1: text(1), 2: text(2)}, turns, {}, neighbours)
-    reads, found = followed(passages(asked(with_vector=False)), [around, {7: text(7)}])
+    neighbours = {7: traits(7, "the apple pie"), 8: traits(8, "the recipe")}
+    around = ChunksWithTurns(of(1, 2) | neighbours, {1: {1: 7, 2: 8}}, {})
+    reads, found = followed(passages(asked(with_vector=False)), [around, texts(1, 2, 7)])
     assert isinstance(reads[-1], Texts)
-    assert sorted(reads[-1].chunks) == [7, 8]
+    assert sorted(reads[-1].chunks) == [1, 2, 7, 8]
     assert {each.chunk for each in found.candidates} == set(found.texts) == {1, 2, 7}
 
 
 def test_a_candidate_without_a_text_comes_after_those_with_one() -> None:
-    around = ChunksWithTurns({2: text(2)}, {}, {})
-    _, found = followed(passages(asked(with_vector=False)), [around])
-    assert ([each.chunk for each in found.rated], found.rest) == ([2, 1], [])
+    for readable in (of(1, 2), of(2)):
+        around = ChunksWithTurns(readable, {}, {})
+        _, found = followed(passages(asked(with_vector=False)), [around, texts(2)])
+        assert ([each.chunk for each in found.rated], found.rest) == ([2, 1], [])
 
 
 def test_ranks_are_those_of_both_searches() -> None:
@@ -133,9 +152,9 @@ def test_words_alone_judge_passages_without_vector_or_calibration() -> None:
 def test_what_is_about_the_period_of_the_question_comes_first() -> None:
     day = Period(date(2026, 11, 18), date(2026, 11, 18))
     contents = {1: "apple, 2026-11-05", 2: "apple, 2026-11-18", 3: "apple, 2026-11-06"}
-    texts = {each: replace(text(each), content=content) for each, content in contents.items()}
+    read = {each: replace(text(each), content=content) for each, content in contents.items()}
     search = replace(asked(with_vector=False), periods=[day])
-    _, found = followed(passages(search), [ChunksWithTurns(texts, {}, {})])
+    _, found = followed(passages(search), [ChunksWithTurns(of(*read), {}, {}), read])
     assert [each.chunk for each in found.rated] == [2, 1]
 
 
@@ -148,10 +167,10 @@ def test_turns_are_less_far_behind_the_best_because_they_answer_together() -> No
 
 
 def test_a_neighbour_of_a_turn_is_a_turn() -> None:
-    near, neighbours = [NearestChunk(3, "3", 0.1)], {7: RankingText("7", "the apple pie")}
-    around = ChunksWithTurns({each: text(each) for each in (1, 3)}, {1: {1: 7}}, {7: 0.9}, neighbours)
+    near, neighbour = [NearestChunk(3, "3", 0.1)], traits(7, "the apple pie")
+    around = ChunksWithTurns(of(1, 3) | {7: neighbour}, {1: {1: 7}}, {7: 0.9})
     asking = replace(asked(with_vector=True), calibration=CALIBRATION)
-    _, found = followed(passages(asking), [near, {1: 0.8, 2: 0.9}, around, {7: text(7)}])
+    _, found = followed(passages(asking), [near, {1: 0.8, 2: 0.9}, around, texts(1, 3, 7)])
     best = max(each.relevance for each in found.rated)
     odds = {each.chunk: (log_odds(best) - log_odds(each.relevance), each.behind) for each in found.rated}
     for chunk in (1, 7):

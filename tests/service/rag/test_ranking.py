@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from agentctx.service.rag.candidate import Candidate
-from agentctx.service.rag.ranking import Pool, rank, ranking_text, scores, with_neighbours, words_of
-from agentctx.storage.search import Neighbours, RankingText, ResolvedChunk
+from agentctx.service.rag.ranking import Pool, rank, scores, searched_texts, with_neighbours
+from agentctx.storage.passage_traits import PassageTraits, traits_of
+from agentctx.storage.search import Neighbours, ResolvedChunk
 from tests.service.rag.test_select import entry
 
 TEXTS = {
@@ -20,16 +21,18 @@ WORDS = frozenset({"guitar", "bought"})
 RARITY = {"guitar": 3.0, "bought": 2.0}
 
 
-def resolved(chunk: int) -> ResolvedChunk:
-    return ResolvedChunk(chunk=chunk, start=0, end=9, content=TEXTS[chunk], entry=entry(chunk))
+def traits(text: str, found: frozenset[str] = frozenset(), agent: str = "", chunk: int = 0) -> PassageTraits:
+    return PassageTraits(str(chunk), traits_of(text), agent, has_cues=False, found=found)
 
 
 def ranked(
     question: str, candidates: Sequence[Candidate], turns: Mapping[int, Mapping[int, int]]
 ) -> list[Candidate]:
-    said = {candidate.chunk: ranking_text(resolved(candidate.chunk)) for candidate in candidates}
-    found = {chunk: WORDS if chunk == 1 else frozenset[str]() for chunk in said}
-    return rank(question, candidates, said, _turns(turns), found, rarity=RARITY, dense_weight=0.5)
+    said = {
+        each.chunk: traits(TEXTS[each.chunk], WORDS if each.chunk == 1 else frozenset(), chunk=each.chunk)
+        for each in candidates
+    }
+    return rank(question, candidates, said, _turns(turns), rarity=RARITY, dense_weight=0.5)
 
 
 def _turns(turns: Mapping[int, Mapping[int, int]]) -> Neighbours:
@@ -67,7 +70,7 @@ def test_a_neighbour_that_was_not_found_itself_knows_its_own_neighbours() -> Non
 
 
 def test_neighbours_of_hits_follow_with_their_distance() -> None:
-    said = {chunk: ranking_text(resolved(chunk)) for chunk in (1, 2)}
+    said = {chunk: traits(TEXTS[chunk], chunk=chunk) for chunk in (1, 2)}
     pooled = with_neighbours(candidates(1), _turns({1: {1: 2, 2: 3}}), said, {2: 0.25})
     assert [(each.chunk, each.distance) for each in pooled] == [(1, 0.5), (2, 0.25)], "3 has gone meanwhile"
 
@@ -76,7 +79,8 @@ def test_labels_and_cues_count_as_documented() -> None:
     labelled = replace(
         entry(1, agent="planner"), key="deploy", attributes={"tags": ["ops"], "cues": ["when to release"]}
     )
-    said = words_of(ranking_text(replace(resolved(1), entry=labelled)))
+    passage = ResolvedChunk(chunk=1, start=0, end=9, content=TEXTS[1], entry=labelled)
+    said = searched_texts(passage)
     assert said == [TEXTS[1], "planner", "deploy\nops", "when to release"]
 
 
@@ -99,8 +103,7 @@ def turn(
 
 def scored(question: str, *turns: Turn, dense_weight: float = 0.5) -> list[float]:
     pool = Pool(
-        texts=[RankingText("", each.text, each.agent) for each in turns],
-        matched=[each.found for each in turns],
+        traits=[traits(each.text, each.found, each.agent) for each in turns],
         nearness=[each.nearness for each in turns],
         words=[each.words for each in turns],
         neighbours=[each.neighbours for each in turns],

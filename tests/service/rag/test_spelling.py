@@ -3,10 +3,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.service.rag.spelling import corrected, is_typing_error
+from agentctx.service.rag import spelling
+from agentctx.service.rag.spelling import is_typing_error, unfamiliar
+from agentctx.service.rag.word_match import QuestionWords
 
 TEXTS = ["The scheduler starts at six.", "Invoices go to billing by courier."]
 WORDS = st.text("abcdefgh", min_size=6, max_size=12)
+
+
+def corrected(question: str, texts: list[str]) -> str | None:
+    """Return what is asked instead of a question that found these texts."""
+    return spelling.corrected(question, unfamiliar(question, QuestionWords(question).found(texts)), texts)
 
 
 def test_a_misspelled_word_becomes_the_word_of_the_memory() -> None:

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, cues_of, text_hash
 from agentctx.storage.file.driver import Connection
+from agentctx.storage.passage_traits import traits_of
 from agentctx.storage.records import Draft, Job
 from agentctx.storage.sqlite.entries.rows import texts_of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.words import index_terms
+
+_NO_TRAITS = (None,) * 4
+"""Of a cue, which is never ranked by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,12 @@ def _insert_pieces(
     for ordinal, piece in pieces:
         text, embedded = texts.text(piece), texts.embedded(piece)
         terms = index_terms(text)
+        traits = _NO_TRAITS if piece.cue else traits_of(text)
         chunk = conn.execute(
-            """INSERT INTO chunks (entry, ordinal, cue, start_at, end_at, hash, terms, chunking)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            (seq, ordinal, *piece, text_hash(embedded), terms, draft.chunking),
+            """INSERT INTO chunks
+                 (entry, ordinal, cue, start_at, end_at, hash, terms, chunking, words, speaker, asks, times)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            (seq, ordinal, *piece, text_hash(embedded), terms, draft.chunking, *traits),
         ).lastrowid
         assert chunk is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
         words.append((chunk, text, texts.labels_of(piece), terms, texts.scope))

@@ -14,6 +14,7 @@ from agentctx.storage.faults import DAMAGED_VECTOR, Faults
 from agentctx.storage.file import vec0
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.location import LOOK_BACK, locate
+from agentctx.storage.passage_traits import WordFinder
 from agentctx.storage.search import (
     ChunksWithTurns,
     Filter,
@@ -33,7 +34,7 @@ from agentctx.storage.sqlite.entries.rows import (
     check_row,
     entry_of,
 )
-from agentctx.storage.sqlite.search import filters, keyword_search, turns
+from agentctx.storage.sqlite.search import filters, keyword_search, traits, turns
 from agentctx.storage.sqlite.search.keyword_search import FindPostings, Statistics, not_in_memory
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, MeasuredChunks, SpaceIndex
@@ -387,25 +388,27 @@ def resolve(
     return found
 
 
-def resolve_with_turns(
+def chunks_with_turns(
     conn: Connection,
     chunks: Sequence[int],
     wanted: Filter,
     query: Vectors | None,
+    words: WordFinder,
     *,
     measure: Callable[[Vectors, Sequence[int]], Mapping[int, float]] | None,
     now: int,
-    faults: Faults,
 ) -> ChunksWithTurns:
     """Return chunks and neighbouring turns from one snapshot, with the distances of these turns.
 
     `measure` returns the distances of chunks.
     """
-    texts = resolve(conn, chunks, wanted, now=now, faults=faults)
-    around, others = turns.around(conn, chunks, wanted, now=now)
-    beside = {chunk: others[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
+    hits = traits.of_chunks(conn, chunks, filters.entry_condition(wanted, now=now))
+    around, turn_rows = turns.around(conn, chunks, wanted, now=now)
+    beside = {
+        chunk: turn_rows[chunk] for row in around.values() for chunk in row.values() if chunk not in hits
+    }
     distances = {} if measure is None or query is None else measure(query, list(beside))
-    return ChunksWithTurns(texts, around, distances, beside)
+    return ChunksWithTurns(traits.traits(conn, hits | beside, words), around, distances)
 
 
 def _resolved(row: Any) -> ResolvedChunk:

@@ -51,7 +51,7 @@ def follow(
         reads[Nearest] = partial(
             search.by_vector, conn, space, now=now, faults=faults, caches=caches, verified=verified
         )
-    reads[WithTurns] = partial(search.resolve_with_turns, conn, measure=measure, now=now, faults=faults)
+    reads[WithTurns] = partial(search.chunks_with_turns, conn, measure=measure, now=now)
     steps, answer = begin(), None
     while True:
         try:

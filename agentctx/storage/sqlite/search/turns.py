@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agentctx.storage.chunk_texts import stored_cues
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.search import Filter, Neighbours, RankingText
-from agentctx.storage.sqlite.search import filters
+from agentctx.storage.search import Filter, Neighbours
+from agentctx.storage.sqlite.search import filters, traits
 from agentctx.storage.sqlite.search.filters import Condition
+from agentctx.storage.sqlite.search.traits import Rows
 
 REACH = 2
 """How many turns are returned in each direction."""
@@ -28,19 +28,6 @@ _ROWS = """SELECT chunks.id, here.seq, {before}, {after}
     WHERE here.live = 1 AND here.session <> '' AND here.collection = ?"""
 
 
-# The pieces of a text have the first ordinals, its cues those after them.
-# Each text takes a call to decode it, so what most rows lack is NULL.
-_TEXTS = """SELECT e.seq, chunks.id, chunks.start_at, chunks.end_at, e.id, e.content, nullif(e.agent, ''),
-      nullif(e.labels, ''), CASE WHEN instr(e.attributes, '"cues":') THEN e.attributes END
-    FROM json_each(?) wanted CROSS JOIN chunks ON chunks.entry = wanted.value AND chunks.ordinal = 0
-    CROSS JOIN entries e ON e.seq = wanted.value
-    WHERE chunks.cue = 0
-      AND NOT EXISTS (SELECT 1 FROM chunks WHERE entry = e.seq AND ordinal = 1 AND cue = 0)"""
-
-
-_TEXT_OR_NULL = {str, type(None)}
-
-
 class _Row(NamedTuple):
     """The row number of an entry, and of the entries before and after it, nearest first."""
 
@@ -49,19 +36,19 @@ class _Row(NamedTuple):
     after: list[int]
 
 
-def around(
-    conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
-) -> tuple[Neighbours, dict[int, RankingText]]:
-    """Return the chunks beside those in a conversation that the filter allows, and what each chunk says.
+def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> tuple[Neighbours, Rows]:
+    """Return the chunks beside those in a conversation that the filter allows, and the rows of all turns.
 
     An entry of several chunks is not a turn, because it says enough by itself.
     """
     rows = _rows(conn, chunks, filters.entry_condition(wanted, now=now))
-    texts = _texts(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
-    turns = {seq: chunk for seq, (chunk, _) in texts.items()}
+    found = traits.of_entries(
+        conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)}
+    )
+    turns = {row.seq: row.chunk for row in found.values()}
     beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
     # One or two entries of a session are notes, not a conversation.
-    return {chunk: others for chunk, others in beside.items() if len(others) > 1}, dict(texts.values())
+    return {chunk: others for chunk, others in beside.items() if len(others) > 1}, found
 
 
 def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
@@ -85,24 +72,3 @@ def _rows(conn: Connection, chunks: Sequence[int], condition: Condition) -> dict
 
 def _numbers(joined: str | None) -> list[int]:
     return list(map(int, joined.split(","))) if joined else []
-
-
-def _texts(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, RankingText]]:
-    """Return the chunk and its text for entries that have exactly one."""
-    rows = conn.execute(_TEXTS, (json.dumps(list(entries)),))
-    return {
-        seq: (
-            chunk,
-            RankingText(
-                entry,
-                content[start:end],
-                agent or "",
-                labels or "",
-                stored_cues(attributes) if attributes else (),
-            ),
-        )
-        for seq, chunk, start, end, entry, content, agent, labels, attributes in rows
-        # A damaged row may have anything in a column.
-        if type(entry) is type(content) is str
-        and {type(agent), type(labels), type(attributes)} <= _TEXT_OR_NULL
-    }

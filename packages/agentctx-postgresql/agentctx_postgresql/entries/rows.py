@@ -21,7 +21,7 @@ SELECT_ENTRY: Final = f"""SELECT {_COLUMNS}, {IS_PENDING} AS pending, {IS_EMBEDD
     FROM entries e """  # noqa: S608 - constants
 SELECT_HEAD: Final = SELECT_ENTRY.replace("e.content,", "'' AS content,")
 """Omits the content, which is most of a row."""
-SELECT_CHUNKS: Final = f"""SELECT {_COLUMNS}, false AS pending, false AS embedded,
+SELECT_CHUNKS: Final = f"""SELECT {_COLUMNS}, e.labels, false AS pending, false AS embedded,
     c.id AS chunk, c.start_at, c.end_at, c.hash, {{distance}} AS distance,
     ARRAY(SELECT flag FROM flags WHERE flags.entry = e.id ORDER BY flag) AS flags,
     (SELECT reason FROM file_states WHERE file_states.entry = e.id) AS stale

@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.chunk_texts import is_chunk
+from agentctx.storage.chunk_texts import is_chunk, stored_cues
 from agentctx.storage.faults import Faults
 from agentctx.storage.location import locate
+from agentctx.storage.passage_traits import PassageTraits, WordFinder, traits_of
 from agentctx.storage.search import (
     ChunksWithTurns,
     Distances,
@@ -77,25 +78,37 @@ async def resolve(
     return _resolved(await _rows(conn, chunks, wanted, now=now), faults)
 
 
-async def resolve_with_turns(
+async def chunks_with_turns(
     conn: Connection,
     chunks: Sequence[int],
     wanted: Filter,
     query: Vectors | None,
+    words: WordFinder,
     *,
     space: int | None,
     now: int,
-    faults: Faults,
 ) -> ChunksWithTurns:
     """Return the chunks and their neighbouring turns, with the distances of the turns.
 
-    Two statements: a turn that is deleted between them is in `turns`, but not in `texts`.
+    Two statements: a turn that is deleted between them is in `turns`, but has no traits.
     """
     around = await _turns_around(conn, chunks, wanted, now=now)
     beside = {chunk for row in around.values() for chunk in row.values()}.difference(chunks)
     rows = await _rows(conn, [*chunks, *beside], wanted, query if beside else None, space=space, now=now)
     distances = {row["chunk"]: row["distance"] for row in rows if row["chunk"] in beside}
-    return ChunksWithTurns(_resolved(rows, faults), around, vector_search.finite(distances))
+    return ChunksWithTurns(_traits(rows, words), around, vector_search.finite(distances))
+
+
+def _traits(rows: Sequence[Any], words: WordFinder) -> dict[int, PassageTraits]:
+    sound = [(row, text) for row in rows if (text := _sound_text(row)) is not None]
+    cues = [() if row["start_at"] else stored_cues(row["attributes"]) for row, _ in sound]
+    texts = [
+        [text, row["agent"], row["labels"], *more] for (row, text), more in zip(sound, cues, strict=True)
+    ]
+    return {
+        row["chunk"]: PassageTraits(row["id"], traits_of(text), row["agent"], bool(more), found)
+        for (row, text), more, found in zip(sound, cues, words.matches_in_each(texts), strict=True)
+    }
 
 
 async def _rows(
@@ -227,7 +240,7 @@ async def follow(
     """Return the result of the steps. Each read sees what was committed before it."""
     reads: dict[type, Callable[..., Awaitable[Any]]] = {
         Texts: partial(resolve, conn, now=now, faults=faults),
-        WithTurns: partial(resolve_with_turns, conn, space=space, now=now, faults=faults),
+        WithTurns: partial(chunks_with_turns, conn, space=space, now=now),
     }
     if space is not None:
         reads[Nearest] = partial(vector_search.by_vector, conn, indexes, space, now=now)

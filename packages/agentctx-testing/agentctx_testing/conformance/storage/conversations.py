@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.storage.base import Storage
+from agentctx.storage.passage_traits import TextTraits
 from agentctx.storage.search import Filter
 from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import ALL, ManualClock, keyless, save, with_turns
@@ -20,17 +21,32 @@ class ConversationConformance:
             chunks[0]: {1: chunks[1], 2: chunks[2]},
         }
 
-    async def test_neighbouring_turns_come_with_rankable_text(self, storage: Storage) -> None:
+    async def test_passages_and_their_turns_have_the_traits_that_ranking_uses(self, storage: Storage) -> None:
+        asks = await _save_turn(storage, "Ann: Did the courier come last week?", agent="")
         chunks = [
-            await _save_turn(storage, f"turn {number}", labels=f"label {number}") for number in range(3)
+            asks,
+            *[
+                await _save_turn(storage, f"turn {number}", labels=f"{label} a")
+                for number, label in enumerate(["red", "blue"])
+            ],
         ]
-        found = await with_turns(storage, [chunks[1]], ALL)
-        assert found.texts[chunks[1]].content == "turn 1"
-        for number in (0, 2):
-            # An engine may return the whole text of a neighbour instead.
-            if chunks[number] not in found.texts:
-                text = found.neighbours[chunks[number]]
-                assert (text.text, text.agent, text.labels) == (f"turn {number}", "a", f"label {number}")
+        found = (await with_turns(storage, [asks], ALL, question="courier blue planner")).traits
+        assert set(found) == set(chunks)
+        first, _, last = (found[chunk] for chunk in chunks)
+        assert first.text == TextTraits(words=7, speaker="Ann", asks=True, times=2)
+        assert (first.speaker, last.speaker, last.text.words, last.text.asks) == ("Ann", "a", 2, False)
+        assert (len(first.found), len(last.found)) == (1, 1)
+
+    async def test_cues_count_as_words_of_the_text_to_which_they_lead(self, storage: Storage) -> None:
+        cued = keyless("the plan", attributes={"category": "fact", "cues": ["how to release"]})
+        saved = await save(storage, cued)
+        (hit,) = (await storage.search.by_words("plan", ALL, 5)).hits
+        (traits,) = (await with_turns(storage, [hit.chunk], ALL, question="release")).traits.values()
+        assert (traits.entry, traits.has_cues, len(traits.found)) == (saved.id, True, 1)
+
+    async def test_a_chunk_that_the_filter_excludes_has_no_traits(self, storage: Storage) -> None:
+        mine, other = await _save_turn(storage, "mine"), await _save_turn(storage, "other", namespace="other")
+        assert set((await with_turns(storage, [mine, other], ALL)).traits) == {mine}
 
     async def test_neighbours_are_limited_to_what_the_filter_allows(
         self, storage: Storage, clock: ManualClock
