@@ -106,8 +106,8 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     ): "conditions of filters.py, whose values are parameters",
     (_SQL, f"{_DB}search/search.py", "f'{SELECT_CHUNKS} WHERE {condition.sql}'"): "as above",
     (_SQL, f"{_DB}search/traits.py", "f'{_OF_CHUNKS} WHERE {condition.sql}'"): "as above",
-    (_SQL, f"{_DB}search/search.py", "_CHUNK_IDS + condition.sql"): "as above",
-    (_SQL, f"{_DB}search/search.py", "_SUPERSEDED + condition"): "as above",
+    (_SQL, f"{_DB}search/vector_search.py", "_CHUNK_IDS + condition.sql"): "as above",
+    (_SQL, f"{_DB}search/vector_search.py", "_SUPERSEDED + condition"): "as above",
     (_SQL, f"{_DB}search/keyword_search.py", "_PRESENT + condition.sql"): "as above",
     (
         _SQL,

@@ -21,7 +21,7 @@ from agentctx.storage.search import (
     WordResults,
 )
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
-from agentctx.storage.sqlite.search import search
+from agentctx.storage.sqlite.search import search, vector_search
 from agentctx.storage.sqlite.search.keyword_search import Statistics
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 from agentctx.storage.sqlite.vectors.vector_caches import VectorCaches
@@ -46,10 +46,10 @@ def follow(
     measure = None
     if space is not None and verified is not None:
         measure = reads[Distances] = partial(
-            search.rounded_distances, conn, space, faults=faults, caches=caches, verified=verified
+            vector_search.rounded_distances, conn, space, faults=faults, caches=caches, verified=verified
         )
         reads[Nearest] = partial(
-            search.by_vector, conn, space, now=now, faults=faults, caches=caches, verified=verified
+            vector_search.by_vector, conn, space, now=now, faults=faults, caches=caches, verified=verified
         )
     reads[WithTurns] = partial(search.chunks_with_turns, conn, measure=measure, now=now)
     steps, answer = begin(), None
@@ -88,7 +88,7 @@ class SqliteSearch(SqlitePart):
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         hits = await self.db.read(
-            search.by_vector,
+            vector_search.by_vector,
             space=space,
             query=query,
             wanted=wanted,
@@ -103,7 +103,7 @@ class SqliteSearch(SqlitePart):
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         return await self.db.read(
-            search.distances,
+            vector_search.distances,
             query=query,
             chunks=chunks,
             faults=self.db.faults,

@@ -15,7 +15,7 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup
-from agentctx.storage.sqlite.search.search import narrow
+from agentctx.storage.sqlite.search.vector_search import narrow
 from agentctx.storage.sqlite.statements import follow
 from agentctx.storage.steps import Steps
 from agentctx_testing.drafts import ALL, START_MS, draft
