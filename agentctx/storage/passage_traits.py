@@ -6,7 +6,7 @@ No I/O.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 MOST_TIMES: Final = 2
@@ -49,7 +49,13 @@ class PassageTraits(NamedTuple):
 
 
 class WordFinder(Protocol):
-    """Finds the words of a question in texts."""
+    """Finds the words of a question."""
+
+    @property
+    def spellings(self) -> Mapping[str, Sequence[str]] | None:
+        """How the question spells each word, for an index of words; None: only a text tells whether it has
+        them.
+        """
 
     def matches_in_each(self, passages: Sequence[Sequence[str]]) -> list[frozenset[str]]:
         """Return, for each passage, the words that occur in any of its texts."""

@@ -145,6 +145,14 @@ class ChunksWithTurns(NamedTuple):
     distances: Mapping[int, float]
 
 
+class Words(NamedTuple):
+    """Asks for what `SearchStorage.by_words` returns; nothing, if the index is damaged (`keyword_gap`)."""
+
+    question: str
+    wanted: Filter
+    limit: int
+
+
 class Nearest(NamedTuple):
     """Asks for what `SearchStorage.by_vector` returns."""
 
@@ -180,7 +188,7 @@ class Texts(NamedTuple):
     wanted: Filter
 
 
-Read: TypeAlias = Nearest | Distances | WithTurns | Texts
+Read: TypeAlias = Words | Nearest | Distances | WithTurns | Texts
 Steps: TypeAlias = Generator[Read, Any, T]
 """Decisions between reads: yields what to read next, receives it, and returns the result. It does no I/O."""
 
@@ -231,6 +239,10 @@ class SearchStorage(Protocol):
 
     async def sample_chunks(self, limit: int) -> list[SampledChunk]:
         """Sample up to `limit` live chunks evenly across namespaces; repeatable while nothing changes."""
+
+    @property
+    def has_words_in_memory(self) -> bool:
+        """Whether steps should search by keyword, since that takes less than a visit of its own."""
 
     @property
     def keyword_gap(self) -> str | None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from itertools import islice
 from unittest.mock import patch
 
+from agentctx.service.rag import finding
 from agentctx.service.rag.finding import SearchInput
 from agentctx.service.rag.question import Question
-from agentctx.service.rag.retrieval import Retrieval, ServingModel
+from agentctx.service.rag.retrieval import ServingModel
 from agentctx.service.rag.service import RAGService
 from agentctx.service.rag.word_match import QuestionWords
 from agentctx.storage.base import Storage
-from agentctx.storage.search import Filter
+from agentctx.storage.search import Filter, Steps, TermCounts, WordResults
 from agentctx.wire.protocol import DEFAULT_NAMESPACE
 
 PAGE = 1_000
@@ -79,12 +79,13 @@ async def texts_in(storage: Storage, namespace: str) -> dict[str, str]:
 def no_words_in_questions() -> AbstractContextManager[object]:
     """Break the program: questions do not use the words, which are all in the index."""
 
-    words = Retrieval._words
+    search = finding.by_words
 
-    async def without_words(asking: Retrieval, question: Question, pool: int) -> SearchInput:
-        return replace(await words(asking, question, pool), rarity={}, word_hits=())
+    def without_words(asked: SearchInput) -> Steps[WordResults]:
+        yield from search(asked)
+        return WordResults([], TermCounts(0, {}))
 
-    return patch.object(Retrieval, "_words", without_words)
+    return patch.object(finding, "by_words", without_words)
 
 
 def _misplaced(entry: str, word: str, found: Collection[str]) -> Iterable[str]:

@@ -32,6 +32,8 @@ from agentctx.storage.search import (
     Texts,
     WithTurns,
     WordHit,
+    WordResults,
+    Words,
 )
 from agentctx.storage.vectors import Vectors
 from agentctx.telemetry import Stage
@@ -101,9 +103,8 @@ class SearchInput:
     pool: int
     dense_weight: float
     words: QuestionWords
-    rarity: Mapping[str, float]
-    """The idf of each word."""
-    word_hits: Sequence[WordHit]
+    found: WordResults | None = None
+    """What the keyword search found, if it was made before the reads."""
     nearest: Sequence[NearestChunk] | None = None
     """The hits of the vector search, if it was made before the reads."""
     query: Vectors | None = None
@@ -116,17 +117,19 @@ class SearchInput:
 
 def ranks(search: SearchInput, entry: str) -> Steps[Ranks]:
     """Return the ranks of an entry in both searches."""
-    return ranks_of(entry, search.word_hits, (yield from nearest(search)), search.pool, search.degraded)
+    found = yield from by_words(search)
+    return ranks_of(entry, found.hits, (yield from nearest(search)), search.pool, search.degraded)
 
 
 def passages(search: SearchInput) -> Steps[Ranking]:
     """Search, fuse, read and rank."""
     question, stopwatch = search.question, search.stopwatch
+    found = yield from by_words(search)
     near = yield from nearest(search)
-    distances = yield from _distances(search, near)
+    distances = yield from _distances(search, found.hits, near)
     with stopwatch.stage("fuse"):
-        candidates = merge(search.word_hits, near, distances)
-        fused = fuse(candidates, search.dense_weight, sum(search.rarity.values()))
+        rarity = search.words.rarity(found.counts)
+        fused = fuse(merge(found.hits, near, distances), search.dense_weight, sum(rarity.values()))
     fused = to_choose_from(fused, question.order)
     most = max((each.word_score or 0.0 for each in fused), default=0.0)
     count = max(READ, question.limit + SPARE)
@@ -141,7 +144,7 @@ def passages(search: SearchInput) -> Steps[Ranking]:
             [each.chunk for each in read], question.filter, search.query, search.words
         )
     with stopwatch.stage("rank"):
-        rated = _rated(search, read, around)
+        rated = _rated(search, read, around, rarity)
     with stopwatch.stage("resolve"):
         texts: Mapping[int, ResolvedChunk] = yield Texts([each.chunk for each in rated], question.filter)
     rated = narrowed([each for each in rated if each.chunk in texts], texts, search.periods)
@@ -154,6 +157,15 @@ def passages(search: SearchInput) -> Steps[Ranking]:
     return Ranking([*rated, *gone], rest, texts, search.degraded, level, words)
 
 
+def by_words(search: SearchInput) -> Steps[WordResults]:
+    """Return what the keyword search finds."""
+    if search.found is not None:
+        return search.found
+    with search.stopwatch.stage("words"):
+        found: WordResults = yield Words(search.question.text, search.question.filter, search.pool)
+    return found
+
+
 def nearest(search: SearchInput) -> Steps[Sequence[NearestChunk]]:
     """Return what the vector search finds."""
     if search.nearest is not None or search.query is None:
@@ -163,11 +175,13 @@ def nearest(search: SearchInput) -> Steps[Sequence[NearestChunk]]:
     return hits
 
 
-def _distances(search: SearchInput, near: Sequence[NearestChunk]) -> Steps[Mapping[int, float]]:
-    """Return the distances of texts and cues by_words only by keyword."""
+def _distances(
+    search: SearchInput, word_hits: Sequence[WordHit], near: Sequence[NearestChunk]
+) -> Steps[Mapping[int, float]]:
+    """Return the distances of texts and cues found only by keyword."""
     measured = {0, *(hit.cue or hit.chunk for hit in near)}
-    by_words = (chunk for hit in search.word_hits for chunk in (hit.chunk, hit.cue))
-    rest = list(dict.fromkeys(chunk for chunk in by_words if chunk not in measured))
+    found = (chunk for hit in word_hits for chunk in (hit.chunk, hit.cue))
+    rest = list(dict.fromkeys(chunk for chunk in found if chunk not in measured))
     if search.query is None or not rest:
         return {}
     with search.stopwatch.stage("distances"):
@@ -175,9 +189,11 @@ def _distances(search: SearchInput, near: Sequence[NearestChunk]) -> Steps[Mappi
     return distances
 
 
-def _rated(search: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns) -> list[Candidate]:
+def _rated(
+    search: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns, rarity: Mapping[str, float]
+) -> list[Candidate]:
     """Rank what was read, together with neighbouring turns, and rate the best of it."""
-    words, rarity, traits = search.words, search.rarity, around.traits
+    words, traits = search.words, around.traits
     hits = {each.chunk for each in read}
     members = with_neighbours(
         [each for each in read if each.chunk in traits], around.turns, traits, around.distances

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge as merge_sorted
 from itertools import accumulate
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
@@ -99,7 +99,10 @@ class Retrieval:
         """
         serving, deadline_s, stopwatch = self._serving(), self.deadline_s(question), Stopwatch()
         calibration, space = serving.calibration, serving.space
-        words = asyncio.ensure_future(self._words(question, pool))
+        searching = (
+            None if self._storage.has_words_in_memory else asyncio.ensure_future(self._words(question, pool))
+        )
+        running = [searching] if searching else list[asyncio.Future[Any]]()
         try:
             if question.action:  # meaning does not help to judge it (docs/relevance.md), and costs more
                 reason = None
@@ -108,26 +111,27 @@ class Retrieval:
             else:
                 try:
                     async with asyncio.timeout(deadline_s):
-                        # The keyword search begins first: the embedding's thread may delay the loop by 2 ms.
+                        embedding = asyncio.ensure_future(
+                            self._vector(space, serving.embedder, question.text)
+                        )
+                        # What follows is done while the model is running in its thread.
                         await asyncio.sleep(0)
-                        query = await self._vector(space, serving.embedder, question.text)
-                        # A second visit to the database costs more than it saves while words take little.
-                        is_parallel = self._chunks >= MANY_CHUNKS and not words.done()
-                        nearest = await self._nearest(space, query, question, pool) if is_parallel else None
+                        asked = self._input(question, pool, stopwatch)
+                        query = await embedding
                         known = replace(
-                            await self._readable(asyncio.shield(words), question, pool),
-                            nearest=nearest,
+                            await self._searched(asked, searching, space, query),
                             query=query,
                             calibration=calibration if calibration and calibration.fits(query) else None,
-                            stopwatch=stopwatch,
                         )
                         return await self._storage.follow(partial(steps, known), space)
                 except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:
                     reason = _reason(error, deadline_s)
-            known = replace(await words, degraded=reason, stopwatch=stopwatch)
+            asked = self._input(question, pool, stopwatch)
+            known = replace(asked, found=await searching if searching else None, degraded=reason)
             return await self._storage.follow(partial(steps, known), None)
         finally:
-            words.cancel()
+            for each in running:
+                each.cancel()
             for stage, began, seconds in stopwatch.measured:
                 self._telemetry.passed(stage, began, seconds)
 
@@ -136,36 +140,44 @@ class Retrieval:
         maximum = self._settings().deadline_s
         return min(maximum, question.deadline_s or maximum)
 
-    async def _words(self, question: Question, pool: int) -> SearchInput:
+    async def _words(self, question: Question, pool: int) -> WordResults:
         with self._telemetry.stage("words"):
-            results = await self._storage.by_words(question.text, question.filter, pool)
-        self._chunks = results.counts.chunks
-        return self._input(question, pool, results)
+            found = await self._storage.by_words(question.text, question.filter, pool)
+        self._chunks = found.counts.chunks
+        return found
 
-    async def _readable(
-        self, words: asyncio.Future[SearchInput], question: Question, pool: int
+    async def _searched(
+        self, asked: SearchInput, words: asyncio.Future[WordResults] | None, space: int, query: Vectors
     ) -> SearchInput:
+        """Return the input with the hits of a keyword search that is running, and in a large memory those of
+        a vector search beside it; without one, the steps search.
+        """
+        if words is None:
+            return asked
+        # A second visit to the database costs more than it saves while words take little.
+        is_parallel = self._chunks >= MANY_CHUNKS and not words.done()
+        nearest = await self._nearest(space, query, asked.question, asked.pool) if is_parallel else None
+        return replace(asked, found=await self._readable(asyncio.shield(words)), nearest=nearest)
+
+    async def _readable(self, words: asyncio.Future[WordResults]) -> WordResults:
         """Return the keyword hits; none if the index is damaged, which `keyword_gap` reports."""
         try:
             return await words
         except StorageCorrupt as error:
             _log.warning("word_search_failed", code=error.code, problem=error.message)
-            return self._input(question, pool, WordResults([], TermCounts(0, {})))
+            return WordResults([], TermCounts(0, {}))
 
-    def _input(self, question: Question, pool: int, found: WordResults) -> SearchInput:
-        words = QuestionWords(question.text)
+    def _input(self, question: Question, pool: int, stopwatch: Stopwatch) -> SearchInput:
         return SearchInput(
             question=question,
             pool=pool,
             dense_weight=self._settings().dense_weight,
-            words=words,
-            rarity=words.rarity(found.counts),
-            word_hits=found.hits,
+            words=QuestionWords(question.text),
             periods=periods_in(question.text, day_of(self._clock())),
+            stopwatch=stopwatch,
         )
 
     async def _nearest(self, space: int, query: Vectors, question: Question, pool: int) -> list[NearestChunk]:
-        """Search by vector while the keyword search is running; otherwise, the steps do it."""
         with self._telemetry.stage("vectors"):
             return await self._storage.by_vector(space, query, question.filter, pool)
 

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -64,7 +64,19 @@ class QuestionWords:
         self._pairs = {word for word in every if _DENSE.search(word)}
         words = every - self._pairs
         self._stems = _stems(words - stop_words_of(question) or words)
+        self._is_spelled = not any(term.forms or term.prefix for term in terms)
         self._parts = {stem_of(word): _stems(set(parts)) for word, parts in parts_of_words(question).items()}
+
+    @property
+    def spellings(self) -> Mapping[str, Sequence[str]] | None:
+        """The words by stem; None if forms or prefixes of longer words count."""
+        if not self._is_spelled:
+            return None
+        spelled: dict[str, list[str]] = {pair: [pair] for pair in self._pairs}
+        for word in {word for words in self._terms.values() for word in words - self._pairs}:
+            if (stem := stem_of(word)) in self._stems:
+                spelled.setdefault(stem, []).append(word)
+        return spelled
 
     @staticmethod
     def _words_of(term: str) -> set[str]:

@@ -34,9 +34,12 @@ from agentctx.storage.search import (
     Read,
     ResolvedChunk,
     Steps,
+    TermCounts,
     Texts,
     WithTurns,
     WordHit,
+    WordResults,
+    Words,
 )
 from tests.service.rag.test_select import entry
 
@@ -54,8 +57,7 @@ def asked(*, with_vector: bool) -> SearchInput:
         pool=40,
         dense_weight=0.5,
         words=QUESTION,
-        rarity={},
-        word_hits=FOUND_BY_WORDS,
+        found=WordResults(FOUND_BY_WORDS, TermCounts(0, {})),
         query=QUERY if with_vector else None,
         degraded=None if with_vector else "off: no model",
     )
@@ -105,6 +107,13 @@ def test_a_question_reads_vectors_then_distances_then_traits_then_texts() -> Non
     assert {each.chunk: each.distance for each in found.candidates} == {1: 0.3, 2: 0.2, 3: 0.4}
     assert (len(found.rated), found.rest, found.degraded) == (3, [], None)
     assert found.words == QUESTION.found(["apple"])
+
+
+def test_the_steps_search_by_words_unless_that_was_done_before() -> None:
+    found = WordResults(FOUND_BY_WORDS, TermCounts(0, {}))
+    answers: list[object] = [found, ChunksWithTurns(of(1, 2), {}, {}), texts(1, 2)]
+    reads, _ = followed(passages(replace(asked(with_vector=False), found=None)), answers)
+    assert reads[0] == Words("red apple pie recipe", WANTED, 40)
 
 
 def test_without_a_vector_nothing_is_measured() -> None:

@@ -48,6 +48,8 @@ NEAREST = [NearestChunk(2, "2", 0.2)]
 class SlowWords:
     """A storage whose keyword search, except the first, ends only after a vector search."""
 
+    has_words_in_memory = False
+
     def __init__(self, chunks: int = MANY_CHUNKS) -> None:
         self.chunks = chunks
         self.asked = False
@@ -112,6 +114,14 @@ async def asked_twice(storage: SlowWords) -> Sequence[NearestChunk]:
     async with asyncio.timeout(5):
         await asking.find(QUESTION, 3, nearest)
         return await asking.find(QUESTION, 3, nearest)
+
+
+async def test_words_in_memory_are_searched_by_the_steps() -> None:
+    storage = SlowWords()
+    storage.has_words_in_memory = True
+    async with asyncio.timeout(5):
+        await retrieval(storage).find(QUESTION, 3, nearest)
+    assert (storage.asked, storage.reads) == (False, [Nearest])
 
 
 async def test_the_keyword_search_begins_before_the_embedding() -> None:

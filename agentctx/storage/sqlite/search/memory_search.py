@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -11,6 +11,7 @@ import numpy as np
 from agentctx.storage import bm25
 from agentctx.storage.bm25 import Corpus
 from agentctx.storage.file.driver import Connection
+from agentctx.storage.passage_traits import WordFinder
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.fts import KnownTerm, Scope
@@ -80,3 +81,24 @@ class MemorySearch:
         listed = fts.newest_matching(self._conn, known.term, scope, MAX_LISTED)
         having = known.chunks if known.term.forms else fts.count_matching(self._conn, known.term)
         return self._postings.among(listed), having
+
+
+def words_in_each(
+    conn: Connection, postings: WordPostings, hashes: TokenHashes, words: WordFinder, chunks: Iterable[int]
+) -> dict[int, frozenset[str]]:
+    """Return which of the words each chunk has; nothing if only its text can tell."""
+    spellings = words.spellings
+    if spellings is None:
+        return {}
+    spelled = [(word, each) for word, every in spellings.items() for each in every]
+    tokens = hashes.of(conn, [each for _, each in spelled])
+    columns = {token: at for at, token in enumerate(dict.fromkeys(chain.from_iterable(tokens)))}
+    ordered = sorted(chunks)
+    found = postings.has(ordered, list(columns))
+    has = np.stack([found[:, [columns[token] for token in each]].all(axis=1) & bool(each) for each in tokens])
+    patterns = [*map(bytes, has.T)]
+    sets = {
+        each: frozenset(spelled[at][0] for at, is_found in enumerate(each) if is_found)
+        for each in {*patterns}
+    }
+    return {chunk: sets[pattern] for chunk, pattern in zip(ordered, patterns, strict=True)}

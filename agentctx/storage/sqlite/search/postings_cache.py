@@ -79,6 +79,11 @@ class PostingsCache:
         return self._postings.bytes if self._postings is not None else 0
 
     @property
+    def is_whole(self) -> bool:
+        """Whether a question is likely to be answered from memory."""
+        return self._postings is not None and self._is_whole
+
+    @property
     def reports(self) -> int:
         """The number of reports so far. Take it before the snapshot begins, for `of`."""
         return self._reports

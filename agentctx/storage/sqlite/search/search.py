@@ -28,6 +28,8 @@ from agentctx.storage.sqlite.entries.rows import (
 from agentctx.storage.sqlite.search import filters, keyword_search, traits, turns
 from agentctx.storage.sqlite.search.hits import best_per_chunk, resolve_cues
 from agentctx.storage.sqlite.search.keyword_search import FindPostings, Statistics, not_in_memory
+from agentctx.storage.sqlite.search.memory_search import TokenHashes, words_in_each
+from agentctx.storage.sqlite.search.postings import WordPostings
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.vectors import Vectors
 
@@ -123,18 +125,24 @@ def chunks_with_turns(
     *,
     measure: Callable[[Vectors, Sequence[int]], Mapping[int, float]] | None,
     now: int,
+    postings: WordPostings | None,
+    hashes: TokenHashes,
 ) -> ChunksWithTurns:
     """Return chunks and neighbouring turns from one snapshot, with the distances of these turns.
 
-    `measure` returns the distances of chunks.
+    `measure` returns the distances of chunks. Without `postings`, the words are found in the texts.
     """
+
+    def in_memory(chunks: Sequence[int]) -> dict[int, frozenset[str]]:
+        return words_in_each(conn, postings, hashes, words, chunks) if postings is not None and chunks else {}
+
     hits = traits.of_chunks(conn, chunks, filters.entry_condition(wanted, now=now))
     around, turn_rows = turns.around(conn, chunks, wanted, now=now)
     beside = {
         chunk: turn_rows[chunk] for row in around.values() for chunk in row.values() if chunk not in hits
     }
     distances = {} if measure is None or query is None else measure(query, list(beside))
-    return ChunksWithTurns(traits.traits(conn, hits | beside, words), around, distances)
+    return ChunksWithTurns(traits.traits(conn, hits | beside, words, in_memory), around, distances)
 
 
 def _resolved(row: Any) -> ResolvedChunk:

@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.faults import Faults
-from agentctx.storage.file.driver import Connection
+from agentctx.storage.file.driver import Connection, Error, translated
 from agentctx.storage.search import (
+    ChunksWithTurns,
     Distances,
     Filter,
     Nearest,
     NearestChunk,
     ResolvedChunk,
     Steps,
+    TermCounts,
     Texts,
     WithTurns,
     WordResults,
+    Words,
 )
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
-from agentctx.storage.sqlite.search import search, vector_search
-from agentctx.storage.sqlite.search.keyword_search import Statistics
+from agentctx.storage.sqlite.search import fts, search, vector_search
+from agentctx.storage.sqlite.search.keyword_search import FindPostings, Statistics
+from agentctx.storage.sqlite.search.postings import WordPostings
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 from agentctx.storage.sqlite.vectors.vector_caches import VectorCaches
 from agentctx.storage.sqlite.vectors.verified_vectors import VerifiedVectors
 from agentctx.storage.vectors import Vectors
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WordSource:
+    """Where one visit finds words; `damaged` is told if the index cannot be read."""
+
+    statistics: Statistics
+    in_memory: FindPostings
+    damaged: Callable[[], None]
+
+    def readable(self, read: Callable[[], T], otherwise: T) -> T:
+        """Return what is read, or `otherwise` if the index is damaged."""
+        try:
+            return read()
+        except Error as error:
+            if not isinstance(translated(error), StorageCorrupt):
+                raise
+            self.damaged()
+            return otherwise
 
 
 def follow(
@@ -40,9 +64,30 @@ def follow(
     faults: Faults,
     caches: VectorCaches,
     verified: VerifiedVectors | None,
+    words: WordSource,
 ) -> T:
     """Return the result of the steps. `verified` measures the vectors of the space."""
-    reads: dict[type, Callable[..., Any]] = {Texts: partial(search.resolve, conn, now=now, faults=faults)}
+
+    @cache
+    def postings(*_: object) -> WordPostings | None:
+        return words.readable(lambda: words.in_memory(conn, fts.corpus(conn)), None)
+
+    def by_words(question: str, wanted: Filter, limit: int) -> WordResults:
+        find = partial(search.by_words, now=now, statistics=words.statistics, in_memory=postings)
+        return words.readable(
+            partial(find, conn, question, wanted, limit), WordResults([], TermCounts(0, {}))
+        )
+
+    def with_turns(*asked: Any) -> ChunksWithTurns:
+        return search.chunks_with_turns(
+            conn, *asked, measure=measure, now=now, postings=postings(), hashes=words.statistics.hashes
+        )
+
+    reads: dict[type, Callable[..., Any]] = {
+        Words: by_words,
+        WithTurns: with_turns,
+        Texts: partial(search.resolve, conn, now=now, faults=faults),
+    }
     measure = None
     if space is not None and verified is not None:
         measure = reads[Distances] = partial(
@@ -51,7 +96,6 @@ def follow(
         reads[Nearest] = partial(
             vector_search.by_vector, conn, space, now=now, faults=faults, caches=caches, verified=verified
         )
-    reads[WithTurns] = partial(search.chunks_with_turns, conn, measure=measure, now=now)
     steps, answer = begin(), None
     while True:
         try:
@@ -78,13 +122,19 @@ class SqliteSearch(SqlitePart):
                 limit=limit,
                 now=self.db.clock(),
                 statistics=self._statistics,
-                in_memory=partial(self.db.postings.of, reports=self.db.postings.reports),
+                in_memory=self._in_memory(),
             )
         except StorageCorrupt:
-            self.db.keyword_gap = UNREADABLE
+            self._damaged()
             raise
         self.db.postings.refresh_soon()
         return found
+
+    def _in_memory(self) -> FindPostings:
+        return partial(self.db.postings.of, reports=self.db.postings.reports)
+
+    def _damaged(self) -> None:
+        self.db.keyword_gap = UNREADABLE
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         hits = await self.db.read(
@@ -124,7 +174,9 @@ class SqliteSearch(SqlitePart):
             faults=self.db.faults,
             caches=self.db.caches,
             verified=None if space is None else self.db.caches.verified(space),
+            words=WordSource(self._statistics, self._in_memory(), self._damaged),
         )
+        self.db.postings.refresh_soon()
         if space is not None:
             self.db.caches.refresh_soon(space)
         return result
@@ -134,6 +186,10 @@ class SqliteSearch(SqlitePart):
 
     count_entries = reads(search.count_entries)
     sample_chunks = reads(search.sample)
+
+    @property
+    def has_words_in_memory(self) -> bool:
+        return self.db.postings.is_whole
 
     @property
     def keyword_gap(self) -> str | None:

@@ -6,7 +6,7 @@ Read transactions only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentctx.storage.chunk_texts import stored_cues
@@ -35,6 +35,10 @@ _TEXTS: Final = """SELECT chunks.id, chunks.start_at, chunks.end_at, e.content, 
 _TEXT_OR_NULL: Final = {str, type(None)}
 
 
+FindWords: TypeAlias = Callable[[Sequence[int]], dict[int, frozenset[str]]]
+"""Returns the words of the question in the chunks, as far as memory has them."""
+
+
 class TraitsRow(NamedTuple):
     """A row of `_COLUMNS`; in a damaged one, a column may have anything."""
 
@@ -49,7 +53,7 @@ class TraitsRow(NamedTuple):
     has_cues: int
 
     @property
-    def traits(self) -> TextTraits | None:
+    def known(self) -> TextTraits | None:
         """The traits of the text, if the row has them."""
         if type(self.words) is type(self.asks) is type(self.times) is int:
             return TextTraits(self.words, self.speaker or "", bool(self.asks), self.times)
@@ -76,14 +80,18 @@ def _rows(found: Iterable[Any]) -> Rows:
     return {row[0]: TraitsRow(*row) for row in found}
 
 
-def traits(conn: Connection, rows: Mapping[int, TraitsRow], words: WordFinder) -> dict[int, PassageTraits]:
+def traits(
+    conn: Connection, rows: Mapping[int, TraitsRow], words: WordFinder, in_memory: FindWords
+) -> dict[int, PassageTraits]:
     """Return the traits of passages; those without a readable text are left out."""
-    texts = _texts(conn, list(rows))
-    found = dict(zip(texts, words.matches_in_each(list(texts.values())), strict=True))
+    known = {chunk: row.known for chunk, row in rows.items()}
+    found = in_memory([chunk for chunk, row in rows.items() if known[chunk] and not row.has_cues])
+    texts = _texts(conn, [chunk for chunk in rows if chunk not in found])
+    found |= zip(texts, words.matches_in_each(list(texts.values())), strict=True)
     return {
         chunk: PassageTraits(
             row.entry,
-            row.traits or traits_of(texts[chunk][0]),
+            known[chunk] or traits_of(texts[chunk][0]),
             row.agent or "",
             bool(row.has_cues),
             found[chunk],
@@ -95,6 +103,8 @@ def traits(conn: Connection, rows: Mapping[int, TraitsRow], words: WordFinder) -
 
 def _texts(conn: Connection, chunks: Sequence[int]) -> dict[int, list[str]]:
     """Return the text of each chunk, then its agent, its labels and its cues."""
+    if not chunks:
+        return {}
     return {
         chunk: [
             content[start:end],

@@ -24,6 +24,7 @@ from agentctx.storage.search import (
     Texts,
     WithTurns,
     WordResults,
+    Words,
 )
 from agentctx.storage.vectors import Vectors
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
@@ -236,9 +237,11 @@ async def follow(
     now: int,
     faults: Faults,
     indexes: CompleteIndexes,
+    common: CommonTerms,
 ) -> T:
     """Return the result of the steps. Each read sees what was committed before it."""
     reads: dict[type, Callable[..., Awaitable[Any]]] = {
+        Words: partial(keyword_search.by_words, conn, common, now=now),
         Texts: partial(resolve, conn, now=now, faults=faults),
         WithTurns: partial(chunks_with_turns, conn, space=space, now=now),
     }
@@ -280,9 +283,16 @@ class PostgresqlSearch(PostgresqlPart):
         return await self.db.query(lambda conn: resolve(conn, chunks, wanted, now=now, faults=faults))
 
     async def follow(self, begin: Callable[[], Steps[T]], space: int | None) -> T:
-        now, faults, indexes = self.db.clock(), self.db.faults, self._indexes
         return await self.db.query(
-            lambda conn: follow(conn, begin, space, now=now, faults=faults, indexes=indexes)
+            partial(
+                follow,
+                begin=begin,
+                space=space,
+                now=self.db.clock(),
+                faults=self.db.faults,
+                indexes=self._indexes,
+                common=self._common,
+            )
         )
 
     async def newest(self, wanted: Filter, limit: int) -> list[tuple[int, str]]:
@@ -292,6 +302,10 @@ class PostgresqlSearch(PostgresqlPart):
     distances = queries(vector_search.distances)
     count_entries = queries(count_entries)
     sample_chunks = queries(sample)
+
+    @property
+    def has_words_in_memory(self) -> bool:
+        return False
 
     @property
     def keyword_gap(self) -> str | None:
