@@ -13,10 +13,11 @@ from agentctx.cli.options import AsJson, AskedNamespaces, Budget, PositionOption
 from agentctx.cli.output import line_width, show, table
 from agentctx.cli.scope import ask
 from agentctx.client.options import EntryFilter
-from agentctx.wire import Location, Order, Passage
+from agentctx.wire import Order
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
+    from agentctx.wire import Location, Passage
 
 Query: TypeAlias = Annotated[
     list[str],

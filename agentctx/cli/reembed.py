@@ -15,10 +15,10 @@ from agentctx.cli.options import AsJson
 from agentctx.cli.output import print_note, progress_line, show
 from agentctx.embedding.providers.prices import format_usd
 from agentctx.errors import InvalidInput, NotFound
-from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
+    from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
 
 _POLL_S = 0.5
 _PLAIN_POLL_S = 5.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -11,10 +12,10 @@ from agentctx.config.project import namespaces_of
 from agentctx.config.project_file import project_namespace
 from agentctx.errors import AccessDenied, InvalidInput
 from agentctx.names import NAMESPACE_RULE, namespace_given
-from agentctx.wire import EntryPage
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
+    from agentctx.wire import EntryPage
 
 VARIABLE: Final = "AGENTCTX_NAMESPACE"
 T = TypeVar("T")
@@ -92,5 +93,5 @@ def merged(pages: Sequence[EntryPage], limit: int | None) -> EntryPage:
         key=lambda each: each.id,
         reverse=True,
     )
-    shown = entries[:limit]
-    return EntryPage(entries=shown, next=shown[-1].id if len(shown) < len(entries) else reached or None)
+    page = entries[:limit]
+    return replace(pages[0], entries=page, next=page[-1].id if len(page) < len(entries) else reached or None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,8 +16,10 @@ from agentctx.cli.output import show
 from agentctx.cli.reembed import reembed_line
 from agentctx.config.commit import build_name, own_commit
 from agentctx.embedding.providers.prices import format_usd
-from agentctx.wire import BackupStatus, CalibrationState, ProviderCost, ProviderStatus, StatusReply
 from agentctx.wire.wording import duration
+
+if TYPE_CHECKING:
+    from agentctx.wire import BackupStatus, CalibrationState, ProviderCost, ProviderStatus, StatusReply
 
 CALIBRATED: Mapping[CalibrationState, str] = MappingProxyType(
     {

@@ -10,7 +10,6 @@ from functools import cache, update_wrapper
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from agentctx import wire
 from agentctx.client.decode import decode, failure_of, parse
 from agentctx.client.transport import HttpReply
 from agentctx.errors import InvalidInput
@@ -133,7 +132,7 @@ def present(request: Any) -> dict[str, Any]:
     """Return the fields of a wire dataclass that are set."""
     kind: Any = type(request)
     return {
-        name: asdict(value) if isinstance(value, wire.FileRecord | wire.FileState) else value
+        name: asdict(value) if hasattr(value, "__dataclass_fields__") else value
         for name in _field_names(kind)
         if (value := getattr(request, name)) is not None
     }

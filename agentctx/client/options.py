@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from agentctx import wire
 from agentctx.wire import (
     ActionKind,
     EditableField,
-    FileRecord,
     InjectionPosition,
     Order,
     Origin,
@@ -75,7 +75,7 @@ class SaveFields(ReflectionOptions, LearningOptions, total=False):
 
     session: str | None
     key: str | None
-    file: FileRecord | None
+    file: wire.FileRecord | None
     token_count: int | None
     source_start_index: int | None
     source_end_index: int | None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -38,6 +37,8 @@ def install_hint_of_package(package: str) -> str:
 
 def packages_of(extra: str) -> list[str]:
     """Return the packages of an extra from this distribution's metadata, without versions unless pinned."""
+    from importlib import metadata  # takes as long as the rest of a command's start
+
     try:
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +40,8 @@ def parse_namespace(text: str, file: str) -> str:
     Raises:
         ConfigInvalid: the text is not TOML, or contains anything but a valid namespace.
     """
+    import tomllib  # most folders have no such file
+
     try:
         settings = tomllib.loads(text)
     except ValueError as error:
