@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from agentctx.cli.app import create_app, value_name
-from agentctx.cli.commands import EXAMPLES, sections
+from agentctx.cli.app import create_app, load_command, value_name
+from agentctx.cli.commands import SECTIONS, examples_of
 
 PAGE: Final = Path(__file__).with_name("cli.md")
 _RECORDED: Final = "<!-- Recorded "
@@ -42,9 +42,6 @@ or fish complete commands, options and values.
 """
 
 
-_ROOT: Any = create_app()
-
-
 def page(current: str) -> str:
     """Return the page with the commands as they are, and the recorded part of the current page."""
     return f"{reference()}\n{current[current.index(_RECORDED) :]}"
@@ -52,14 +49,12 @@ def page(current: str) -> str:
 
 def reference() -> str:
     """Return every command with its arguments and options, in the order of `agentctx --help`."""
-    root = _ROOT
-    parts = [_HEAD, _table(_options(root))]
-    for heading, names in sections(root.commands).items():
+    parts = [_HEAD, _table(_options(create_app()))]
+    for heading, names in SECTIONS.items():
         parts.append(f"## {heading}\n")
         for name in names:
             parts += [
-                _command(path, command)
-                for path, command in _commands(f"agentctx {name}", root.commands[name])
+                _command(path, command) for path, command in _commands(f"agentctx {name}", load_command(name))
             ]
     return "\n".join(parts)
 
@@ -82,14 +77,10 @@ def _command(path: str, command: Any) -> str:
             f"{_one_line(command.help or '')}\n",
             *(f"- `{_argument(each)}`: {_one_line(each.help or '')}" for each in arguments),
             *([""] if arguments else []),
-            *(["```text", *(line.strip() for line in _examples(path)), "```", ""] if _examples(path) else []),
+            *("```text", *examples_of(path.removeprefix("agentctx ")), "```", ""),
             _table([each for each in _options(command) if each.expose_value]),
         ]
     )
-
-
-def _examples(path: str) -> Sequence[str]:
-    return EXAMPLES.get(path.removeprefix("agentctx "), ())
 
 
 def _options(command: Any) -> list[TyperOption]:

@@ -6,6 +6,10 @@ from tests.fresh_python import modules_loaded_by
 
 SERVER = {"pydantic", "fastapi", "starlette", "uvicorn", "numpy", "aiosqlite", "structlog", "httpx"}
 CLIENT_EXCLUDES = SERVER | {"typer", "rich", "prometheus_client"}
+COMMAND_EXCLUDES = CLIENT_EXCLUDES - {"typer"} | {
+    *("asyncio", "ssl", "http.client", "email", "logging", "tomllib", "importlib.metadata"),
+}
+UNUSED_BY_HELP = {"agentctx.cli.connection", "agentctx.client", "agentctx.wire"}
 SLOWER_THAN_THE_CLIENT = {"asyncio", "ssl", "http.client", "email", "logging", "subprocess"}
 UNUSED_WIRE = {f"agentctx.wire.{name}" for name in ("entries", "operations", "questions", "doctor")}
 MODEL_PACKAGES = {
@@ -26,7 +30,21 @@ EXCLUDED = {
         *("pydantic", "numpy", "httpx", "fastapi", "structlog", "sqlite3", "pysqlite3", "aiosqlite"),
         *("agentctx.server", "agentctx.service.rag.service"),
     },
-    "from agentctx.cli.app import run; run(['--help'])": {"httpx", "fastapi", "numpy", "uvicorn"},
+    **{
+        f"from agentctx.cli.app import run; run({args})": COMMAND_EXCLUDES | UNUSED_BY_HELP
+        for args in (["--version"], ["--help"], ["serch"])
+    },
+    **{
+        f"from agentctx.cli.app import run; run({args})": COMMAND_EXCLUDES | UNUSED_WIRE - needed
+        for args, needed in (
+            (["search", "q"], {"agentctx.wire.questions"}),
+            (["context", "q"], {"agentctx.wire.questions"}),
+            (["save", "observation", "--session", "s", "text"], {"agentctx.wire.entries"}),
+            (["list"], {"agentctx.wire.entries"}),
+            (["get", "key"], {"agentctx.wire.entries"}),
+            (["status"], {"agentctx.wire.operations"}),
+        )
+    },
     "from agentctx.daemon.host.lean_imports import import_structlog\n"
     "import_structlog()\n"
     "import agentctx.daemon.run": {

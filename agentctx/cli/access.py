@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from agentctx.cli.app import ConfigFile
-from agentctx.cli.options import AsJson, DryRun
+from agentctx.cli.options import AsJson, ConfigFile, DryRun
 from agentctx.cli.output import print_note, show, table
 from agentctx.config.bounded_files import read_bounded
 from agentctx.config.paths import SYSTEM_CONFIG, config_candidates

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from io import TextIOWrapper
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from pkgutil import resolve_name
+from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from agentctx import __version__
-from agentctx.cli.commands import COMMANDS, EXAMPLES, sections, suggested
+from agentctx.cli.commands import COMMANDS, SECTIONS, examples_of, suggested
 from agentctx.cli.output import convert_os_error, discard_stdout, print_error, print_line, writing_to
+from agentctx.cli.values import ValueReader
 from agentctx.config.commit import build_name, own_commit
 from agentctx.errors import AgentctxError, DaemonUnreachable, InvalidInput
 
@@ -27,24 +27,12 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
-ConfigFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--config", help="Config file. Default: the first usual location that exists."),
-]
-DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
 _OF_INSTALLATION: Final = frozenset({"access", "backup", "config", "doctor", "migrate", "restore"})
 """Commands that read the daemon's files directly. For root, these are the files of the system service."""
 _VALUES: Final = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
-_PLAIN: Final = (
-    (re.compile(r"Value error, "), ""),
-    (re.compile(r"Input should be greater than or equal to (\S+)"), r"use \1 or more"),
-    (re.compile(r"Input should be less than or equal to (\S+)"), r"use \1 or less"),
-    (re.compile(r"Input should be greater than (\S+)"), r"use more than \1"),
-    (re.compile(r"Input should be less than (\S+)"), r"use less than \1"),
-    (re.compile(r"Input should be a valid integer.*"), "use a whole number"),
-    (re.compile(r"Input should be a valid number.*"), "use a number"),
-)
-"""Phrases of the validator, and plain words for them."""
+
+# Typer's own imports pydantic, which takes longer than most commands. test_app.py names this line.
+vars(typer.core)["build_runtime_param"] = ValueReader
 
 
 class SuggestingGroup(TyperGroup):
@@ -62,15 +50,19 @@ class SuggestingGroup(TyperGroup):
 
 
 class RootGroup(SuggestingGroup):
-    """`agentctx`: lists its commands by section in the help."""
+    """`agentctx`: lists its commands by section in the help, and imports the one that is called."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands by section. Called by Typer, whose argument classes are private."""
         del ctx
-        for heading, names in sections(self.commands).items():
+        for heading, summaries in SECTIONS.items():
             with formatter.section(heading):
-                # With so wide a limit, long first sentences are wrapped, not cut.
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(1_000)) for name in names])
+                formatter.write_dl([*summaries.items()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command, and import its module. Called by Typer."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load_command(name), rest
 
 
 def _show_version(requested: bool) -> None:
@@ -104,7 +96,11 @@ def _use_socket(ctx: typer.Context, value: Path | None) -> Path | None:
     return value
 
 
-def _common(
+_common = typer.Typer(add_completion=False)
+
+
+@_common.command()
+def _declare_common(
     socket: Annotated[
         Path | None,
         typer.Option(expose_value=False, callback=_use_socket, help="Socket of the daemon."),
@@ -117,8 +113,8 @@ def _common(
     """Declare the options of every command the way any command declares its own."""
 
 
-def create_app(names: Iterable[str] = COMMANDS) -> Any:
-    """Create the command line with these commands: a `TyperGroup`, whose attributes have private types."""
+def create_app() -> Any:
+    """Create the command line: a `TyperGroup`, whose attributes have private types."""
     app = typer.Typer(
         cls=RootGroup,
         no_args_is_help=True,
@@ -127,33 +123,38 @@ def create_app(names: Iterable[str] = COMMANDS) -> Any:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for name in names:
-        module, _, attribute = COMMANDS[name].partition(".")
-        command = getattr(import_module(f"agentctx.cli.{module}"), attribute)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, cls=command.info.cls or SuggestingGroup)
-        else:
-            app.command(name)(command)
-    root = typer.main.get_command(app)
-    _complete(root)
+    root: Any = typer.main.get_command(app)
+    for summaries in SECTIONS.values():
+        root.commands |= {name: TyperCommand(name, help=text) for name, text in summaries.items()}
     return root
 
 
-def _complete(group: Any, path: str = "") -> None:
-    """Add the common options, names of values, and examples to every command of the group."""
-    common = typer.Typer(add_completion=False)
-    common.command()(_common)
-    for name, command in group.commands.items():
-        if isinstance(command, TyperGroup):
-            _complete(command, f"{path}{name} ")
-            continue
-        own = {word for option in command.params for word in option.opts}
-        command.params += [each for each in typer.main.get_command(common).params if not own & {*each.opts}]
-        for parameter in command.params:
-            # Typer has no public way to keep Python's types out of the help. test_app.py names this line.
-            parameter.display_type_rich = partial(value_name, parameter)
-        if lines := EXAMPLES.get(f"{path}{name}"):
-            command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+def load_command(name: str) -> Any:
+    """Import a command of `agentctx` and complete its help."""
+    command = resolve_name(f"agentctx.cli.{COMMANDS[name]}")
+    app = typer.Typer(add_completion=False, suggest_commands=False, rich_markup_mode=None)
+    app.callback()(lambda: None)  # without one, Typer would drop the name of a single command
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, cls=command.info.cls or SuggestingGroup)
+    else:
+        app.command(name)(command)
+    loaded: Any = typer.main.get_command(app)
+    _complete(loaded.commands[name], name, typer.main.get_command(_common).params)
+    return loaded.commands[name]
+
+
+def _complete(command: Any, path: str, common: list[Any]) -> None:
+    """Add the common options, names of values, and examples to a command, or to every command of a group."""
+    if isinstance(command, TyperGroup):
+        for name, below in command.commands.items():
+            _complete(below, f"{path} {name}", common)
+        return
+    own = {word for option in command.params for word in option.opts}
+    command.params += [each for each in common if not own & {*each.opts}]
+    for parameter in command.params:
+        # Typer has no public way to keep Python's types out of the help. test_app.py names this line.
+        parameter.display_type_rich = partial(value_name, parameter)
+    command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples_of(path))
 
 
 def value_name(parameter: Any, ctx: object = None) -> str:
@@ -163,17 +164,6 @@ def value_name(parameter: Any, ctx: object = None) -> str:
     # Choices and kinds are known only to a private class of Typer. test_app.py names this line.
     kind = parameter.metavar or str(parameter.display_type(ctx)).strip("<>")
     return _VALUES.get(kind.removesuffix(" range"), kind)
-
-
-def command_of(args: Sequence[str]) -> str | None:
-    """Return the called command, or None if all must be loaded: for the help or a mistyped command."""
-    words = iter(args)
-    for word in words:
-        if word == "--socket":
-            next(words, None)
-        elif not word.startswith("-"):
-            return word if word in COMMANDS else None
-    return None
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -199,10 +189,8 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str], *, as_json: bool) -> int:
-    name = command_of(args)
     try:
-        app: Any = create_app(COMMANDS if name is None else [name])
-        code = app(args, prog_name="agentctx", standalone_mode=False)
+        code = create_app()(args, prog_name="agentctx", standalone_mode=False)
     except typer.TyperException as misuse:
         return _refused(misuse, as_json=as_json)
     except typer.Abort as aborted:
@@ -218,9 +206,7 @@ def _run(args: Sequence[str], *, as_json: bool) -> int:
 
 
 def _refused(misuse: Any, *, as_json: bool) -> int:
-    """Report in plain words that the command line is invalid, as text in Typer's own way."""
-    for phrase, plain in _PLAIN:
-        misuse.message = phrase.sub(plain, misuse.message)
+    """Report that the command line is invalid, as text in Typer's own way."""
     if as_json:
         hint = "`agentctx COMMAND --help` shows the usage."
         return _failed(InvalidInput(misuse.format_message(), hint=hint), as_json=True)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns, file_size
-from agentctx.cli.options import AsJson
+from agentctx.cli.options import AsJson, ConfigFile, DataDir
 from agentctx.cli.output import print_note, show
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, NotFound
 from agentctx.wire.wording import counted

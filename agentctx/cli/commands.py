@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -11,52 +11,84 @@ if TYPE_CHECKING:
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Remember": {
-        "save": "save.app",
-        "ingest": "ingest.ingest",
-        "edit": "edit.edit",
-        "learning": "save.outcomes",
-        "forget": "entries.forget",
-        "undo": "undo.undo",
-        "revoke": "revoke.revoke",
-        "release": "revoke.release",
+        "save": "Save an entry; it is on disk when the command returns.",
+        "ingest": "Read files and folders into the memory; unchanged files are not read again.",
+        "edit": "Change the given fields of an entry.",
+        "learning": "Record the outcome of a learning.",
+        "forget": "Delete an entry, or all of a namespace, with all versions permanently.",
+        "undo": "Forget entries created since a time, and restore the text and attributes that "
+        "others had then.",
+        "revoke": "Remove a source from every answer at once, together with everything derived "
+        "from its entries.",
+        "release": "Release an entry from quarantine, so that answers may contain it again.",
     },
     "Ask": {
-        "search": "ask.search",
-        "context": "ask.context",
-        "why": "why.why",
-        "why-not": "why.why_not",
-        "get": "entries.get",
-        "list": "entries.list_entries",
-        "history": "entries.history",
-        "namespaces": "namespaces.namespaces",
-        "wrap": "wrap.wrap",
+        "search": "Find the closest passages by keyword and by meaning.",
+        "context": "Print the context block that an LLM call would get, or nothing if no passage is "
+        "relevant.",
+        "why": "Show what was injected into an LLM call, what was omitted, and why.",
+        "why-not": "Explain why an entry is currently not in the context for a question.",
+        "get": "Show an entry in full.",
+        "list": "List entries, newest first.",
+        "history": "Show the versions of an entry, newest first.",
+        "namespaces": "List the namespaces that have entries, with how many, the largest first.",
+        "wrap": "Run a program with its LLM calls routed through the proxy: OpenAI, Anthropic, "
+        "Gemini, Ollama.",
     },
-    "Connect": {"connect": "connect.connect", "mcp": "agents.mcp", "hook": "agents.hook"},
+    "Connect": {
+        "connect": "Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, "
+        "pi, Cursor, VS Code, …",
+        "mcp": "Serve the memory to an agent as MCP tools over stdin and stdout.",
+        "hook": "Answer an agent's hook: its JSON on stdin, context for the prompt on stdout, or nothing.",
+    },
     "Operate": {
-        "serve": "serve.serve",
-        "status": "status.status",
-        "top": "top.top",
-        "doctor": "doctor.doctor",
-        "queue": "queue.app",
-        "config": "config.app",
-        "access": "access.app",
-        "service": "service.app",
-        "reembed": "reembed.reembed",
-        "demo": "demo.demo",
-        "dev": "dev.app",
+        "serve": "Run the daemon until SIGTERM or Ctrl-C.",
+        "status": "Show the daemon's version, sizes, provider and queue.",
+        "top": "Watch the daemon: saves, questions, queue, latencies, provider.",
+        "doctor": "Check the whole installation, with the daemon up or down.",
+        "queue": "The background queue that embeds what was saved.",
+        "config": "Inspect the configuration; the daemon need not run.",
+        "access": "Control who else may use the memory.",
+        "service": "Have systemd, or launchd on macOS, run the daemon.",
+        "reembed": "Embed everything with the model of [embedding.next] while the current one "
+        "answers, and compare the two.",
+        "demo": "Show every feature in a few seconds, with a daemon in a temporary folder.",
+        "dev": "Tools for developing and testing.",
     },
     "Keep safe": {
-        "backup": "backup.backup",
-        "restore": "backup.restore",
-        "export": "export.export",
-        "import": "import_.import_entries",
-        "migrate": "migrate.migrate",
-        "audit": "audit.app",
+        "backup": "Write a backup and verify every byte of it while saving continues.",
+        "restore": "Check a backup and replace the database with it; the replaced database is kept.",
+        "export": "Write entries as JSON Lines, from all namespaces and collections unless some are named.",
+        "import": "Import a file written by `agentctx export`.",
+        "migrate": "Update the database to this program's schema.",
+        "audit": "Inspect the audit trail: who saved, read, forgot and changed what.",
     },
 }
-"""By heading and command: a module below `agentctx.cli` and its function, or its app with subcommands."""
-COMMANDS: Final = {name: target for commands in SECTIONS.values() for name, target in commands.items()}
-"""The same without headings."""
+"""By heading and command: the first sentence of its help, for the help of all, which imports no command."""
+_PLACES: Final = {
+    "save": "save:app",
+    "learning": "save:outcomes",
+    "forget": "entries:forget",
+    "release": "revoke:release",
+    "search": "ask:search",
+    "context": "ask:context",
+    "why-not": "why:why_not",
+    "get": "entries:get",
+    "list": "entries:list_entries",
+    "history": "entries:history",
+    "mcp": "agents:mcp",
+    "hook": "agents:hook",
+    "queue": "queue:app",
+    "config": "config:app",
+    "access": "access:app",
+    "service": "service:app",
+    "dev": "dev:app",
+    "restore": "backup:restore",
+    "import": "import_:import_entries",
+    "audit": "audit:app",
+}
+COMMANDS: Final = {name: _PLACES.get(name, f"{name}:{name}") for names in SECTIONS.values() for name in names}
+"""By command: a module below `agentctx.cli`, and its function or app; by default both are named after it."""
 _SYNONYMS: Final[Mapping[str, str]] = {
     "save": "add remember store put write note memorize memorise record create new",
     "forget": "delete del rm remove erase drop",
@@ -72,90 +104,76 @@ _SYNONYMS: Final[Mapping[str, str]] = {
     "install": "start enable add",
 }
 """By command or subcommand: what others call it."""
-EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
-    "serve": (
-        "agentctx serve",
-        "agentctx serve --data-dir /srv/agentctx --socket /run/user/1000/agentctx.sock",
-    ),
-    "save knowledge": (
-        'agentctx save knowledge --key deploy-window --category rule "Deploys happen on Tuesdays."',
-        "cat notes.txt | agentctx save knowledge --key notes -",
-    ),
-    "save observation": ('agentctx save observation --session s1 "The staging database is slow."',),
-    "save reflection": ('agentctx save reflection --session s1 "Slow databases precede failed deploys."',),
-    "save learning": (
-        'agentctx save learning --trigger tool:psql --error-pattern "too many" --fix "Raise the limit."',
-    ),
-    "get": ("agentctx get deploy-window", "agentctx get deploy-window --version 1"),
-    "list": ("agentctx list --tag ops --since 7d", "agentctx list --collection learning --agent planner"),
-    "edit": (
-        "agentctx edit deploy-window",
-        'agentctx edit deploy-window --content "Deploys happen on Wednesdays."',
-    ),
-    "namespaces": ("agentctx namespaces",),
-    "history": ("agentctx history deploy-window --diff",),
-    "forget": (
-        "agentctx forget deploy-window --dry-run",
-        "agentctx forget deploy-window --yes",
-        "agentctx forget --all --namespace user:ann",
-        "agentctx forget --rewrite",
-    ),
-    "undo": ("agentctx undo --since 10m --dry-run", "agentctx undo --since 2h --agent planner"),
-    "revoke": ("agentctx revoke --agent planner --dry-run", "agentctx revoke --session s1 --yes"),
-    "release": ("agentctx release deploy-window",),
-    "learning outcome": ("agentctx learning outcome LEARNING --success",),
-    "ingest": ("agentctx ingest ~/notes --dry-run", "agentctx ingest . --include '*.md' --wait"),
-    "search": ("agentctx search when do deploys happen", "agentctx search --tag ops --full deploys"),
-    "context": (
-        "agentctx context when do deploys happen",
-        "agentctx context --all --budget 500 deploys",
-    ),
-    "why": ("agentctx why", "agentctx why --last"),
-    "why-not": ('agentctx why-not deploy-window --query "When may I release?"',),
-    "wrap": ("agentctx wrap -- python my_agent.py",),
-    "connect": ("agentctx connect --dry-run", "agentctx connect claude-code"),
-    "mcp": ("agentctx mcp",),
-    "hook": ("agentctx hook --help",),
-    "status": ("agentctx status", "agentctx status --json"),
-    "queue status": ("agentctx queue status",),
-    "queue retry": ("agentctx queue retry",),
-    "queue drain": ("agentctx queue drain",),
-    "top": ("agentctx top", "agentctx top --once"),
-    "config init": ("agentctx config init",),
-    "config show": ("agentctx config show --changed",),
-    "config check": ("agentctx config check", "agentctx config check --config /etc/agentctx/config.toml"),
-    "access grant": (
-        "agentctx access grant alice team",
-        'agentctx access grant --group agents "team-*" --read',
-        "agentctx access grant prometheus --metrics",
-    ),
-    "access list": ("agentctx access list",),
-    "service uninstall": ("sudo agentctx service uninstall --dry-run",),
-    "service status": ("agentctx service status",),
-    "service install": ("sudo agentctx service install --dry-run",),
-    "migrate": (
-        "agentctx migrate --dry-run",
-        "agentctx migrate --to postgresql://agentctx@db.example.org/agentctx",
-    ),
-    "reembed": ("agentctx reembed --status", "agentctx reembed --switch"),
-    "audit list": ("agentctx audit list --kind forget",),
-    "audit verify": ("agentctx audit verify",),
-    "backup": ("agentctx backup", "agentctx backup /mnt/backups/agentctx.db"),
-    "restore": ("agentctx restore /mnt/backups/agentctx.db --dry-run",),
-    "export": ("agentctx export memories.jsonl", "agentctx export - --namespace team | gzip > team.jsonl.gz"),
-    "import": ("agentctx import memories.jsonl --dry-run",),
-    "doctor": ("agentctx doctor", "agentctx doctor --json --strict"),
-    "demo": ("agentctx demo",),
-}
-"""Examples by command, without the leading `agentctx`."""
+EXAMPLES: Final = (
+    "agentctx serve",
+    "agentctx serve --data-dir /srv/agentctx --socket /run/user/1000/agentctx.sock",
+    'agentctx save knowledge --key deploy-window --category rule "Deploys happen on Tuesdays."',
+    "cat notes.txt | agentctx save knowledge --key notes -",
+    'agentctx save observation --session s1 "The staging database is slow."',
+    'agentctx save reflection --session s1 "Slow databases precede failed deploys."',
+    'agentctx save learning --trigger tool:psql --error-pattern "too many" --fix "Raise the limit."',
+    "agentctx get deploy-window",
+    "agentctx get deploy-window --version 1",
+    "agentctx list --tag ops --since 7d",
+    "agentctx list --collection learning --agent planner",
+    "agentctx edit deploy-window",
+    'agentctx edit deploy-window --content "Deploys happen on Wednesdays."',
+    "agentctx history deploy-window --diff",
+    "agentctx forget deploy-window --dry-run",
+    "agentctx forget deploy-window --yes",
+    "agentctx forget --all --namespace user:ann",
+    "agentctx forget --rewrite",
+    "agentctx undo --since 10m --dry-run",
+    "agentctx undo --since 2h --agent planner",
+    "agentctx revoke --agent planner --dry-run",
+    "agentctx revoke --session s1 --yes",
+    "agentctx release deploy-window",
+    "agentctx learning outcome LEARNING --success",
+    "agentctx ingest ~/notes --dry-run",
+    "agentctx ingest . --include '*.md' --wait",
+    "agentctx search when do deploys happen",
+    "agentctx search --tag ops --full deploys",
+    "agentctx context when do deploys happen",
+    "agentctx context --all --budget 500 deploys",
+    "agentctx why",
+    "agentctx why --last",
+    'agentctx why-not deploy-window --query "When may I release?"',
+    "agentctx wrap -- python my_agent.py",
+    "agentctx connect --dry-run",
+    "agentctx connect claude-code",
+    "agentctx hook --help",
+    "agentctx status",
+    "agentctx status --json",
+    "agentctx top",
+    "agentctx top --once",
+    "agentctx config show --changed",
+    "agentctx config check",
+    "agentctx config check --config /etc/agentctx/config.toml",
+    "agentctx access grant alice team",
+    'agentctx access grant --group agents "team-*" --read',
+    "agentctx access grant prometheus --metrics",
+    "sudo agentctx service uninstall --dry-run",
+    "sudo agentctx service install --dry-run",
+    "agentctx migrate --dry-run",
+    "agentctx migrate --to postgresql://agentctx@db.example.org/agentctx",
+    "agentctx reembed --status",
+    "agentctx reembed --switch",
+    "agentctx audit list --kind forget",
+    "agentctx backup",
+    "agentctx backup /mnt/backups/agentctx.db",
+    "agentctx restore /mnt/backups/agentctx.db --dry-run",
+    "agentctx export memories.jsonl",
+    "agentctx export - --namespace team | gzip > team.jsonl.gz",
+    "agentctx import memories.jsonl --dry-run",
+    "agentctx doctor",
+    "agentctx doctor --json --strict",
+)
+"""Examples of the commands that need more than their name."""
 
 
-def sections(commands: Collection[str]) -> dict[str, list[str]]:
-    """Return these commands by heading."""
-    by_heading = {
-        heading: [name for name in names if name in commands] for heading, names in SECTIONS.items()
-    }
-    return {heading: names for heading, names in by_heading.items() if names}
+def examples_of(path: str) -> list[str]:
+    """Return the examples of a command, such as `queue status`; at least its name."""
+    return [line for line in EXAMPLES if f"agentctx {path} " in f"{line} "] or [f"agentctx {path}"]
 
 
 def suggested(word: str, commands: Collection[str]) -> list[str]:

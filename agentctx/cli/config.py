@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.layout import GAP, one_line, width
-from agentctx.cli.options import AsJson
+from agentctx.cli.options import AsJson, ConfigFile, DataDir
 from agentctx.cli.output import line_width, paint, show, table
 from agentctx.errors import Conflict
 

@@ -11,9 +11,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from agentctx.cli.app import ConfigFile, DataDir
 from agentctx.cli.layout import GAP, printable, width
-from agentctx.cli.options import AsJson
+from agentctx.cli.options import AsJson, ConfigFile, DataDir
 from agentctx.cli.output import Style, line_width, logs_to_stderr, paint, show, writes_unicode
 from agentctx.errors import InvalidInput
 from agentctx.wire import CheckResult, CheckStatus, DoctorReply, DoctorSummary

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentctx.cli.app import ConfigFile, DataDir
-from agentctx.cli.options import AsJson, DryRun
+from agentctx.cli.options import AsJson, ConfigFile, DataDir, DryRun
 from agentctx.cli.output import show
 from agentctx.errors import InvalidInput, NotFound
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -31,6 +31,8 @@ CATEGORIES = tuple(dict.fromkeys((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES)))
 
 def complete_collection() -> list[str]:
     """Return the built-in collections and those in the config file that this user's daemon reads."""
+    import tomllib
+
     from agentctx.config.paths import SYSTEM_CONFIG, config_candidates
 
     # An unreadable config is reported by the commands that need it, not during completion.
@@ -92,6 +94,13 @@ Collections: TypeAlias = Annotated[
         help="Only this collection; repeat for more.",
     ),
 ]
+
+
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", help="Config file. Default: the first usual location that exists."),
+]
+DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
 
 
 def refuse_blank(**criteria: object) -> None:

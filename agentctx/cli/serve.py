@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from agentctx.cli.app import ConfigFile, DataDir
+from agentctx.cli.options import ConfigFile, DataDir
 
 
 def serve(

@@ -10,7 +10,7 @@ import typer
 
 from agentctx import __version__
 from agentctx.cli import status as status_command
-from agentctx.cli.app import command_of, create_app, run
+from agentctx.cli.app import create_app, load_command, run
 from agentctx.config.commit import build_name, own_commit
 from agentctx.wire import ForgetReply
 from tests.cli.conftest import Agentctx
@@ -179,38 +179,52 @@ def test_a_system_error_names_the_file_and_the_remedy(
     assert hint.startswith("hint: Change the permissions of the file")
 
 
+def completed(words: str, shell: str = "bash") -> list[str]:
+    """Return what a shell offers for the last of these words, as its completion script asks for it."""
+    asked = {
+        "_AGENTCTX_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": words,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
+    command = [sys.executable, "-c", "from agentctx.cli import main; main()"]
+    done = subprocess.run(command, capture_output=True, text=True, env=asked, check=True)
+    return done.stdout.strip().splitlines()
+
+
 @pytest.mark.parametrize(
-    ("args", "command"),
+    ("words", "offered"),
     [
-        (["status"], "status"),
-        (["--socket", "/s", "search", "doctor"], "search"),
-        (["--socket=/s", "why-not", "-h"], "why-not"),
-        (["--help"], None),
-        (["--socket"], None),
-        (["serch"], None),
-        ([], None),
+        ("agentctx se", ["search", "serve", "service"]),
+        ("agentctx --socket /s co", ["context", "connect", "config"]),
+        ("agentctx save know", ["knowledge"]),
+        ("agentctx queue re", ["retry"]),
+        ("agentctx search --ord", ["--order"]),
+        ("agentctx list --all --sess", ["--session"]),
+        ("agentctx serch --ord", []),
     ],
 )
-def test_a_command_is_recognised_before_its_module_is_imported(args: list[str], command: str | None) -> None:
-    assert command_of(args) == command
+def test_a_shell_completes_commands_and_their_options(words: str, offered: list[str]) -> None:
+    assert completed(words) == offered
 
 
-def test_a_call_imports_only_its_commands_module() -> None:
-    program = (
-        "import sys\nfrom agentctx.cli.app import run\nassert run(['get', '--help']) == 0\n"
-        "print(sorted({'agentctx.cli.demo', 'agentctx.cli.doctor', 'agentctx.cli.entries'} & {*sys.modules}))"
-    )
-    shown = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert shown.stdout.endswith("['agentctx.cli.entries']\n")
+def test_a_shell_shows_the_help_of_each_command() -> None:
+    assert completed("agentctx his", "fish") == ["history\tShow the versions of an entry, newest first."]
 
 
 def test_typers_private_display_type_still_decides_what_help_shows_of_a_value() -> None:
     """`app.py` replaces `display_type_rich` and calls `display_type`, which any release may rename."""
-    search = create_app(["search"]).commands["search"]
+    search = load_command("search")
     order, query = (next(each for each in search.params if each.name == name) for name in ("order", "query"))
     assert (order.display_type(None), query.display_type(None)) == ("<distance|relevance>", "<list[str]>")
     order.display_type_rich = query.display_type_rich = lambda **_: "REPLACED"
     for parameter in (order, query):
         assert parameter.get_help_record(typer.Context(search))[0].endswith(" REPLACED")
+
+
+def test_typer_still_takes_its_readers_from_where_ours_are_put() -> None:
+    """`app.py` replaces `typer.core.build_runtime_param`, which any release may rename."""
+    for command in (create_app(), load_command("search")):
+        readers = {type(each.get_runtime_param()).__name__ for each in command.params}
+        assert readers == {"ValueReader"}

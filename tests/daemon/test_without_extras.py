@@ -32,8 +32,10 @@ import asyncio, sys
 for package in sys.argv[2:]:
     sys.modules[package] = None
 from pathlib import Path
-import agentctx.cli.app
-agentctx.cli.app.create_app()
+from agentctx.cli.commands import COMMANDS
+from agentctx.cli.app import load_command
+for name in COMMANDS:
+    load_command(name)
 from agentctx.embedding.providers.fake import FakeProvider
 from agentctx.wire import SearchRequest
 from tests.running_core import ME, embedded, running_core, save
