@@ -198,8 +198,8 @@ def _run(args: Sequence[str], *, as_json: bool) -> int:
             print("Aborted!", file=sys.stderr)
         # Typer raises the same for Ctrl-C at a prompt as for a no.
         return EXIT_INTERRUPTED if isinstance(aborted.__context__, KeyboardInterrupt) else EXIT_FAILED
-    except SystemExit as leaving:
-        code = leaving.code
+    except SystemExit as leaving:  # Typer fails with 1 where the reader of its help needs no more
+        code = 0 if isinstance(leaving.__context__, BrokenPipeError) else leaving.code
     except (AgentctxError, OSError) as error:
         return _failed(error, as_json=as_json)
     return code if isinstance(code, int) else 0

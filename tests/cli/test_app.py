@@ -94,13 +94,14 @@ def test_a_bug_is_not_hidden(agentctx: Agentctx, daemon: StubDaemon, monkeypatch
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_closed_pipe_is_not_an_error(daemon: StubDaemon, unbuffered: str) -> None:
+@pytest.mark.parametrize("command", ["queue status", "--help", "search --help", "--version"])
+def test_a_closed_pipe_is_not_an_error(daemon: StubDaemon, command: str, unbuffered: str) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
         done = subprocess.run(
-            [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), "queue", "status"],
+            [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), *command.split()],
             stdout=closed,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
