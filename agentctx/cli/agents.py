@@ -23,7 +23,7 @@ def mcp(
     """Serve the memory to an agent as MCP tools over stdin and stdout."""
     from agentctx.agents.mcp.bridge import main
 
-    given = {"--socket": _socket(ctx, socket), "--namespace": namespace, "--agent": agent}
+    given = {"--socket": str(socket or ctx.obj or ""), "--namespace": namespace, "--agent": agent}
     raise typer.Exit(main(_arguments(given)))
 
 
@@ -38,12 +38,8 @@ def hook(
     """Answer an agent's hook: its JSON on stdin, context for the prompt on stdout, or nothing."""
     from agentctx.agents.hooks.hook import main
 
-    given = {"--client": client, "--socket": _socket(ctx, socket), "--namespace": namespace}
+    given = {"--client": client, "--socket": str(socket or ctx.obj or ""), "--namespace": namespace}
     raise typer.Exit(main([event, *_arguments(given), *(["--remember"] if remember else [])]))
-
-
-def _socket(ctx: typer.Context, named: str | None) -> str | None:
-    return named or (str(ctx.obj) if ctx.obj else None)
 
 
 def _arguments(given: dict[str, str | None]) -> list[str]:

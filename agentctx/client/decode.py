@@ -13,10 +13,9 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from agentctx import errors
+from agentctx import errors, wire
 from agentctx.client.transport import HttpReply
 from agentctx.errors import AgentctxError
-from agentctx.wire.failures import ErrorBody, ErrorReply
 
 T = TypeVar("T")
 _CLASSES: dict[str, type[AgentctxError]] = {
@@ -135,7 +134,7 @@ _READERS: dict[Any, Callable[[tuple[Any, ...], Any, str], Any]] = {
 }
 
 
-def error_of(body: ErrorBody) -> AgentctxError:
+def error_of(body: wire.ErrorBody) -> AgentctxError:
     """Return the exception for a wire error; an unknown code is kept on the base class."""
     kind = _CLASSES.get(body.code, AgentctxError)
     error = kind(body.message, hint=body.hint)
@@ -147,7 +146,7 @@ def error_of(body: ErrorBody) -> AgentctxError:
 def failure_of(reply: HttpReply) -> AgentctxError:
     """Return the error of an unsuccessful reply, even one not in our format (the server's plain 400)."""
     try:
-        return error_of(decode(ErrorReply, parse(reply)).error)
+        return error_of(decode(wire.ErrorReply, parse(reply)).error)
     except UnreadableReply:
         return AgentctxError(
             f"The daemon answered HTTP {reply.status} without an error body.",

@@ -29,12 +29,12 @@ MODULES = {
     "audit": "AuditEvent AuditFault AuditPage AuditVerdict",
     "doctor": "CheckResult DoctorReply DoctorSummary",
     "entries": (
-        "EditRequest EntryPage EntryView FileRecord ForgetAllReply ForgetReply NamespaceCount "
+        "EditRequest EntryPage EntryView FileRecord FileState ForgetAllReply ForgetReply NamespaceCount "
         "NamespaceList RewriteReply OutcomeRequest SaveManyReply SaveManyRequest SaveRequest SaveResult "
         "VersionPage"
     ),
     "failures": "ErrorBody ErrorReply",
-    "files": "FileMark FileState MarkFilesReply MarkFilesRequest",
+    "files": "FileMark MarkFilesReply MarkFilesRequest",
     "injections": (
         "ExplainReply ExplainRequest InjectionCandidate InjectionList InjectionSummary InjectionView"
     ),

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from agentctx.wire.failures import ErrorReply
-from agentctx.wire.files import FileState
 from agentctx.wire.protocol import (
     DEFAULT_NAMESPACE,
     Closure,
     EditableField,
     EmbeddingState,
+    FileSight,
     Origin,
     PlaceUnit,
     Quarantine,
@@ -176,6 +176,17 @@ class EditRequest:
         # A core schema is a plain dict, so this module does not need pydantic.
         function = {"type": "no-info", "function": _nulls_cleared}
         return {"type": "function-before", "function": function, "schema": handler(source)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileState:
+    """What the last look at an entry's file found, where that differs from the entry."""
+
+    state: FileSight
+    reason: str
+    since: str
+    until: str | None
+    """When a withdrawn entry is erased; null: never, since it is stale or revoked, or nothing is erased."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

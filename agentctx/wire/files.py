@@ -5,18 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from agentctx.wire.protocol import DEFAULT_NAMESPACE, FileSight, request_body
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileState:
-    """What the last look at an entry's file found, where that differs from the entry."""
-
-    state: FileSight
-    reason: str
-    since: str
-    until: str | None
-    """When a withdrawn entry is erased; null: never, since it is stale or revoked, or nothing is erased."""
+from agentctx.wire.protocol import DEFAULT_NAMESPACE, request_body
 
 
 @request_body

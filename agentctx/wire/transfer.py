@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agentctx.wire.entries import EntryView
-from agentctx.wire.files import FileState
+from agentctx.wire.entries import EntryView, FileState
 from agentctx.wire.protocol import ImportTrust, Quarantine, request_body
 
 
