@@ -114,6 +114,13 @@ class SearchInput:
     """The periods that the question names."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
+    @property
+    def level(self) -> float | None:
+        """How near the question is to texts that answer nothing; None without a calibrated model."""
+        if self.calibration is None or self.query is None:
+            return None
+        return self.calibration.level(self.query)
+
 
 def ranks(search: SearchInput, entry: str) -> Steps[Ranks]:
     """Return the ranks of an entry in both searches."""
@@ -144,15 +151,17 @@ def passages(search: SearchInput) -> Steps[Ranking]:
             [each.chunk for each in read], question.filter, search.query, search.words
         )
     with stopwatch.stage("rank"):
-        rated = _rated(search, read, around, rarity)
+        level = search.level
+        always = {each.chunk for each in (read if question.order == "distance" else more)}
+        rated = _rated(search, read, around, rarity, level, always)
+    wanted = [each.chunk for each in rated]
     with stopwatch.stage("resolve"):
-        texts: Mapping[int, ResolvedChunk] = yield Texts([each.chunk for each in rated], question.filter)
+        texts: Mapping[int, ResolvedChunk] = yield Texts(wanted, question.filter)
     rated = narrowed([each for each in rated if each.chunk in texts], texts, search.periods)
-    gone = [each for each in read if each.chunk not in texts]
-    chunks = {each.chunk for each in read}
-    rest = [each for each in fused[count:] if each.chunk not in chunks]
-    calibration, query = search.calibration, search.query
-    level = calibration.level(query) if calibration is not None and query is not None else None
+    ranked_only = around.traits.keys() - set(wanted)
+    gone = [each for each in read if each.chunk not in texts.keys() | ranked_only]
+    shown = texts.keys() | {each.chunk for each in gone}
+    rest = [each for each in fused if each.chunk not in shown]
     words = frozenset[str]().union(*(each.found for each in around.traits.values()))
     return Ranking([*rated, *gone], rest, texts, search.degraded, level, words)
 
@@ -190,11 +199,15 @@ def _distances(
 
 
 def _rated(
-    search: SearchInput, read: Sequence[Candidate], around: ChunksWithTurns, rarity: Mapping[str, float]
+    search: SearchInput,
+    read: Sequence[Candidate],
+    around: ChunksWithTurns,
+    rarity: Mapping[str, float],
+    level: float | None,
+    always: Collection[int],
 ) -> list[Candidate]:
-    """Rank what was read, together with neighbouring turns, and rate the best of it."""
+    """Rank what was read, together with neighbouring turns, and rate the best of it, and what is `always`."""
     words, traits = search.words, around.traits
-    hits = {each.chunk for each in read}
     members = with_neighbours(
         [each for each in read if each.chunk in traits], around.turns, traits, around.distances
     )
@@ -205,18 +218,18 @@ def _rated(
         around.turns,
         rarity=rarity,
         dense_weight=search.dense_weight,
+        limit=max(READ, search.question.limit + SPARE),
+        always=always,
     )
-    best = ranked[: search.question.limit + SPARE]
-    ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in hits)]
     with_cues = {each.chunk for each in ranked if traits[each.chunk].has_cues}
     matched = {each.chunk: traits[each.chunk].found for each in ranked}
-    calibration = search.calibration if search.query is not None else None
     ranked = [
         each._replace(rarity=sum(rarity.get(word, 0.0) for word in matched[each.chunk])) for each in ranked
     ]
     leads = leader(ranked)
-    rated = rate(ranked, matched, words, search.query, calibration, with_cues, leads)
-    if with_cues and calibration is not None:
+    is_degraded = search.query is None
+    rated = rate(ranked, matched, words, level, search.calibration, with_cues, leads, is_degraded=is_degraded)
+    if with_cues and level is not None:
         rated = ranked_by_relevance(rated, with_cues)
     rated = less_likely(rated, search.question.tries)
     turns = {chunk for of, row in around.turns.items() for chunk in (of, *row.values())}
@@ -249,25 +262,29 @@ def rate(
     candidates: Sequence[Candidate],
     matched: Mapping[int, frozenset[str]],
     words: QuestionWords,
-    query: Vectors | None,
+    level: float | None,
     calibration: Calibration | None,
     with_cues: Collection[int] = (),
     leads: int | None = None,
+    *,
+    is_degraded: bool = False,
 ) -> list[Candidate]:
     """Set each candidate's relevance, keeping the order. `matched` holds the question's words in each chunk.
 
-    `with_cues` are the chunks whose cues count, `leads` is the chunk that leads (`unmeasured`).
+    `level` is that of the question, `with_cues` are the chunks whose cues count, `leads` is the chunk that
+    leads (`unmeasured`). In a degraded answer, nothing is measured.
     """
-    if query is None:
+    if level is None:
         calibration = None
-    level = calibration.level(query) if calibration is not None and query is not None else 0.0
     rated = []
     for candidate in candidates:
         chunk = candidate.chunk
         match, by_words = words.count(matched[chunk]), calibration is None or candidate.distance is None
-        probability = relevance(calibration, candidate.distance, level, match, has_cues=chunk in with_cues)
+        probability = relevance(
+            calibration, candidate.distance, level or 0.0, match, has_cues=chunk in with_cues
+        )
         if candidate.is_unmeasured:
-            of_words = relevance_by_words(match, leads=chunk == leads, is_degraded=query is None)
+            of_words = relevance_by_words(match, leads=chunk == leads, is_degraded=is_degraded)
             by_words = by_words or of_words > probability
             probability = max(probability, of_words)
         rated.append(candidate._replace(relevance=probability, by_words=by_words))

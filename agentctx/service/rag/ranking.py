@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -61,13 +61,17 @@ def rank(
     *,
     rarity: Mapping[str, float],
     dense_weight: float,
+    limit: int,
+    always: Collection[int] = (),
 ) -> list[Candidate]:
-    """Rank the candidates, best first. Without conversations, the fused order is kept.
+    """Return the first `limit` of the ranked candidates, best first, and those that are `always` wanted.
+
+    Without conversations, the fused order is kept.
 
     `traits` has those of each chunk, `rarity` the weight of each word of the question.
     """
     if not turns:
-        return list(candidates)
+        return [each for at, each in enumerate(candidates) if at < limit or each.chunk in always]
     positions = {candidate.chunk: at for at, candidate in enumerate(candidates)}
     neighbours, shares = _neighbour_positions(turns, positions), word_shares(candidates, sum(rarity.values()))
     pool = Pool(
@@ -82,7 +86,8 @@ def rank(
             zip(scores(question, pool, rarity, dense_weight), candidates, strict=True)
         )
     )
-    return [with_score(candidates[at], -score) for score, _, at in ranked]
+    kept = (row for place, row in enumerate(ranked) if place < limit or row[1] in always)
+    return [with_score(candidates[at], -score) for score, _, at in kept]
 
 
 def with_neighbours(

@@ -149,11 +149,11 @@ def test_ranks_are_those_of_both_searches() -> None:
 def test_words_alone_judge_passages_without_vector_or_calibration() -> None:
     near, pending = Candidate(1, "1", 1.0, 0.1), Candidate(2, "2", 1.0, None)
     found = {1: frozenset[str](), 2: QUESTION.found(["red apple pie recipe"])}
-    measured, worded = rate([near, pending], found, QUESTION, QUERY, CALIBRATION)
+    measured, worded = rate([near, pending], found, QUESTION, CALIBRATION.level(QUERY), CALIBRATION)
     assert (measured.by_words, worded.by_words) == (False, True)
     assert (measured.relevance > BY_WORDS, worded.relevance) == (True, BY_WORDS)
-    for query, calibration in ((None, CALIBRATION), (QUERY, None)):
-        rated = rate([near, pending], found, QUESTION, query, calibration)
+    for level, calibration in ((None, CALIBRATION), (0.2, None)):
+        rated = rate([near, pending], found, QUESTION, level, calibration, is_degraded=level is None)
         assert [each.by_words for each in rated] == [True, True]
         assert rated[0].relevance < rated[1].relevance
 

@@ -32,7 +32,7 @@ def ranked(
         each.chunk: traits(TEXTS[each.chunk], WORDS if each.chunk == 1 else frozenset(), chunk=each.chunk)
         for each in candidates
     }
-    return rank(question, candidates, said, _turns(turns), rarity=RARITY, dense_weight=0.5)
+    return rank(question, candidates, said, _turns(turns), rarity=RARITY, dense_weight=0.5, limit=9)
 
 
 def _turns(turns: Mapping[int, Mapping[int, int]]) -> Neighbours:

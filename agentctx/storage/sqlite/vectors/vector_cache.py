@@ -44,6 +44,7 @@ SPARE: Final = 64
 """Maximum number of candidates beyond the requested ones."""
 _LARGEST: Final = 127
 _NO_CODE: Final = -1
+_SHORTEST: Final = 1e-12
 _DEVIATIONS: Final = 8.0
 """The error of a rounded number deviates by scale / √12, and so does the error of the similarity to a unit
 vector. Two similarities can only be swapped within a few of these deviations."""
@@ -265,7 +266,8 @@ class VectorCache:
                 scales.append(block.scales[positions])
         if not any(map(len, found)):
             return {}
-        near = similarities(np.concatenate(rows), np.concatenate(scales), *rounded(query[np.newaxis]))
+        unit = query / max(float(np.linalg.norm(query)), _SHORTEST)
+        near = (np.concatenate(rows).astype(np.float32) @ unit) * np.concatenate(scales)
         distances = np.maximum(1 - near, 0)
         return dict(zip(np.concatenate(found).tolist(), distances.tolist(), strict=True))
 
