@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,12 +20,6 @@ MAX_TERMS: Final = 24
 """A question of 315 terms took 199 ms at 100,000 chunks; its rarest 24 find the same passages."""
 _AVERAGES: Final = 1
 """The row of an FTS5 index that begins with the number of its documents."""
-
-MIN_COMMON: Final = 1_000
-"""Tokens of this many chunks are remembered: counting takes 40 ns per chunk."""
-QUESTIONS_REMEMBERED: Final = 1_000
-MAX_GROWTH: Final = 0.02
-"""Counts are dropped after so many questions, or when the number of chunks has changed by this share."""
 
 _TOKENS: Final = "SELECT doc, term FROM temp.question_tokens ORDER BY doc, offset"
 _BEGINS: Final = "SELECT 1 FROM temp.chunk_terms WHERE term >= ? AND term < ? || char(0x10ffff) LIMIT 1"
@@ -69,65 +62,29 @@ class KnownTerm:
         return len(self.tokens) == 1 and not self.term.prefix and not self.term.forms
 
 
-class CommonTokens:
-    """Remembers how many chunks have each common token. Any thread may use it."""
-
-    def __init__(self) -> None:
-        self._counts: dict[int, int] = {}
-        """By hash, since a word of a forgotten text must not stay in memory."""
-        self._chunks = 0
-        self._left = 0
-
-    def counts(self, conn: Connection, tokens: Iterable[str], chunks: int) -> dict[str, int]:
-        """Return how many of the `chunks` have each token; tokens that none has are omitted."""
-        self._left -= 1
-        if self._left <= 0 or abs(chunks - self._chunks) > MAX_GROWTH * self._chunks:
-            self._counts, self._chunks, self._left = {}, chunks, QUESTIONS_REMEMBERED
-        remembered = self._counts
-        distinct = dict.fromkeys(tokens)
-        known = {token: count for token in distinct if (count := remembered.get(hash(token), 0))}
-        rest = [token for token in distinct if token not in known]
-        counted: dict[str, int] = dict(conn.execute(_COUNTS, (json.dumps(rest),)).fetchall()) if rest else {}
-        remembered.update((hash(token), count) for token, count in counted.items() if count >= MIN_COMMON)
-        return known | counted
-
-
-def known_terms(
-    conn: Connection, terms: Sequence[Term], common: CommonTokens, chunks: int
-) -> list[KnownTerm]:
-    """Return the terms of a question, stemmed by FTS itself in a separate table.
-
-    `chunks` is the number of chunks in the index.
-    """
-    make_scratch(conn)
-    rows = _tokens(conn, [term.text for term in terms])
-    counts = common.counts(conn, [token for _, token in rows], chunks)
-    stemmed = [(n, tuple(token for _, token in group)) for n, group in groupby(rows, lambda row: row[0])]
-    searched_for = divided(conn, terms)
+def known_terms(conn: Connection, terms: Sequence[Term]) -> list[KnownTerm]:
+    """Return the terms of a question that have tokens."""
+    tokens = tokens_of(conn, [term.text for term in terms])
+    distinct = list({token for each in tokens for token in each})
+    counts: dict[str, int] = dict(conn.execute(_COUNTS, (json.dumps(distinct),)).fetchall())
     return [
         KnownTerm(
-            searched_for[number],
-            tokens,
-            count_matching(conn, searched_for[number])
-            if terms[number].forms
-            else min(counts.get(token, 0) for token in tokens),
+            term,
+            tuple(each),
+            count_matching(conn, term) if term.forms else min(counts.get(token, 0) for token in each),
         )
-        for number, tokens in stemmed
+        for term, each in zip(divided(conn, terms), tokens, strict=True)
+        if each
     ]
 
 
-def _tokens(conn: Connection, texts: Sequence[str]) -> list[tuple[int, str]]:
-    """Return the tokens of each text with its number, as the index has them."""
+def tokens_of(conn: Connection, texts: Sequence[str]) -> list[list[str]]:
+    """Return the tokens of each text, as the index has them: FTS itself stems them, in a separate table."""
+    make_scratch(conn)
     conn.execute("DELETE FROM temp.question")
     conn.executemany("INSERT INTO temp.question (rowid, text) VALUES (?, ?)", enumerate(texts))
-    return conn.execute(_TOKENS).fetchall()
-
-
-def tokens_of(conn: Connection, texts: Sequence[str]) -> list[list[str]]:
-    """Return the tokens of each text, as the index has them."""
-    make_scratch(conn)
     found: list[list[str]] = [[] for _ in texts]
-    for number, token in _tokens(conn, texts):
+    for number, token in conn.execute(_TOKENS):
         found[number].append(token)
     return found
 
@@ -137,8 +94,10 @@ def divided(conn: Connection, terms: Sequence[Term]) -> Sequence[Term]:
     parts = list({part for term in terms for form in term.forms if len(form) > 1 for part in form})
     if not parts:
         return terms
-    tokens = [(parts[number], token) for number, token in _tokens(conn, parts)]
-    known = {part for part, token in tokens if conn.execute(_BEGINS, (token, token)).fetchone()}
+    tokens = zip(parts, tokens_of(conn, parts), strict=True)
+    known = {
+        part for part, found in tokens for token in found if conn.execute(_BEGINS, (token, token)).fetchone()
+    }
     return [
         replace(term, forms=tuple(form for form in term.forms if len(form) == 1 or known.issuperset(form)))
         for term in terms

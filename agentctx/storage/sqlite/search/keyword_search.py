@@ -20,7 +20,7 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter, TermCounts, WordHit
 from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.filters import Condition
-from agentctx.storage.sqlite.search.fts import CommonTokens, KnownTerm, Scope
+from agentctx.storage.sqlite.search.fts import KnownTerm, Scope
 from agentctx.storage.sqlite.search.memory_search import MemorySearch, TokenHashes
 from agentctx.storage.sqlite.search.postings import WordPostings
 from agentctx.storage.words import question_terms
@@ -39,10 +39,6 @@ SCORED: Final = 160
 SCORED_BY_LOOKUP: Final = 96
 """The same if the occurrences of a term have to be counted in each chunk."""
 PRESENT_AT_ONCE: Final = 40
-QUESTIONS_PER_COUNT: Final = 50
-"""A scope is counted again after this many questions, since counting takes up to .4 ms."""
-MAX_SCOPES: Final = 1_000
-
 _PRESENT: Final = """SELECT chunks.id, e.id, chunks.cue FROM json_each(?) hit
     CROSS JOIN chunks ON chunks.id = hit.value CROSS JOIN entries e ON e.seq = chunks.entry WHERE """
 
@@ -61,36 +57,10 @@ class _Question:
     """Numbers of the terms whose postings contain every chunk and every occurrence."""
 
 
-class LargeScopes:
-    """Remembers which groups of scope tokens are large. Any thread may use it.
-
-    A group that has shrunk since is searched like a large one, correctly but more slowly.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, ...], tuple[int, int]] = {}
-        """For each group, a size that it exceeded, and for how many questions that counts."""
-
-    def has(self, conn: Connection, group: Sequence[str], size: int) -> bool:
-        """Return whether more than `size` chunks have one of the tokens."""
-        key = tuple(group)
-        known, left = self._known.get(key, (0, 0))
-        if left and size <= known:
-            self._known[key] = known, left - 1
-            return True
-        is_larger = fts.is_larger(conn, group, size)
-        if len(self._known) >= MAX_SCOPES:
-            self._known.clear()
-        self._known[key] = size, QUESTIONS_PER_COUNT if is_larger else 0
-        return is_larger
-
-
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What is remembered about the index between questions."""
+    """What is remembered between questions."""
 
-    scopes: LargeScopes = field(default_factory=LargeScopes)
-    tokens: CommonTokens = field(default_factory=CommonTokens)
     hashes: TokenHashes = field(default_factory=TokenHashes)
 
 
@@ -112,10 +82,10 @@ def hits_by_words(
         if terms := fts.searched(known_terms):
             scored = search.by_score(terms, wanted, corpus)
     else:
-        known_terms = fts.known_terms(conn, asked, statistics.tokens, corpus.chunks)
+        known_terms = fts.known_terms(conn, asked)
         terms = fts.searched(known_terms)
     if postings is None and terms and all(scope := _scope(conn, wanted)):
-        scored = _by_score(conn, _listed(conn, terms, scope, corpus, statistics.scopes), corpus)
+        scored = _by_score(conn, _listed(conn, terms, scope, corpus), corpus)
     hits = _present(conn, scored, filters.entry_condition(wanted, now=now))
     known: list[WordHit] = []
 
@@ -165,16 +135,14 @@ def _scored(conn: Connection, question: _Question, chunks: Numbers, corpus: Corp
     return bm25.scores([each.rarity for each in question.postings], np.array(counts, np.float64), lengths)
 
 
-def _listed(
-    conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: Corpus, scopes: LargeScopes
-) -> _Question:
+def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: Corpus) -> _Question:
     """List the chunks of the terms, rarest first, until the budget is spent.
 
     The rarest term is always listed, as far as the budget allows.
     """
     is_affordable = sum(known.chunks for known in terms) <= MAX_POSTINGS
     max_size = min(SMALL_SCOPE, int(SMALL_SHARE * corpus.chunks)) if is_affordable else SMALL_SCOPE
-    is_small = any(not scopes.has(conn, group, max_size) for group in scope)
+    is_small = any(not fts.is_larger(conn, group, max_size) for group in scope)
     mine = fts.in_scope(conn, scope) if is_small else None
     left = MAX_POSTINGS
     postings, counted = [], set()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 import pytest_asyncio
@@ -13,9 +12,7 @@ import pytest_asyncio
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.search import Filter, WordHit
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.search import fts, keyword_search
-from agentctx.storage.sqlite.search.fts import CommonTokens
-from agentctx.storage.sqlite.search.keyword_search import QUESTIONS_PER_COUNT, LargeScopes
+from agentctx.storage.sqlite.search import keyword_search
 from agentctx.storage.words import match_expression, question_terms, scope_token
 from agentctx_testing.drafts import ManualClock, keyless, save
 
@@ -134,53 +131,6 @@ async def test_a_narrow_filter_still_finds_every_match(storage: SqliteStorage) -
     await storage.entries.delete(renewed.id)
     assert (await storage.search.by_words("red green blue", mine, 5)).hits == []
     assert worst != renewed.id
-
-
-async def test_common_tokens_are_counted_again_when_the_number_of_chunks_has_changed(
-    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fts, "MIN_COMMON", 100)
-    common, counted = CommonTokens(), []
-
-    def read(conn: Connection, chunks: int) -> dict[str, int]:
-        conn.set_trace_callback(lambda sql: counted.append(sql) if "chunk_terms" in sql else None)
-        try:
-            return common.counts(conn, ["red", "khaki", "red", "unknown"], chunks)
-        finally:
-            conn.set_trace_callback(None)
-
-    first, second, third = [
-        await storage.db.readers.run(partial(read, chunks=chunks)) for chunks in (1_000, 1_010, 1_100)
-    ]
-    assert first == second == third
-    assert set(first) == {"red", "khaki"}
-    assert first["red"] > 100 > first["khaki"]
-    assert ['"red"' in sql for sql in counted] == [True, False, True]
-    assert {type(key) for key in common._counts} == {int}
-
-
-async def test_a_large_scope_is_counted_again_after_some_questions(
-    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted = []
-
-    def is_larger(conn: Connection, tokens: Sequence[str], size: int) -> bool:
-        counted.append(size)
-        return fts.is_larger(conn, tokens, size)
-
-    monkeypatch.setattr(keyword_search, "fts", SimpleNamespace(is_larger=is_larger))
-    scopes, mine = LargeScopes(), [scope_token("n", "default")]
-
-    def ask(size: int) -> Callable[[Connection], bool]:
-        return lambda conn: scopes.has(conn, mine, size)
-
-    for _ in range(QUESTIONS_PER_COUNT + 1):
-        assert await storage.db.readers.run(ask(100))
-    assert counted == [100]
-    assert await storage.db.readers.run(ask(100))
-    assert not await storage.db.readers.run(ask(TEXTS))
-    assert not await storage.db.readers.run(ask(TEXTS))
-    assert counted == [100, 100, TEXTS, TEXTS]
 
 
 def _content_of(conn: Connection, chunk: int) -> tuple[str, str]:
