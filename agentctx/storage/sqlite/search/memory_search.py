@@ -91,6 +91,8 @@ def words_in_each(
     if spellings is None:
         return {}
     spelled = [(word, each) for word, every in spellings.items() for each in every]
+    if not spelled:
+        return dict.fromkeys(chunks, frozenset[str]())
     tokens = hashes.of(conn, [each for _, each in spelled])
     columns = {token: at for at, token in enumerate(dict.fromkeys(chain.from_iterable(tokens)))}
     ordered = sorted(chunks)
