@@ -37,10 +37,7 @@ class RagSettings(Section):
 class QueueSettings(Section):
     """How saved texts are embedded in the background."""
 
-    batch_size: PositiveInt = Field(32, description="texts per provider call")
-    batch_wait_ms: PositiveInt = Field(
-        50, description="milliseconds after its first text at which an incomplete batch is sent"
-    )
+    batch_size: PositiveInt = Field(32, description="maximum number of texts in a provider call")
     capacity: PositiveInt = Field(1_024, description="jobs kept in memory; others wait in the table")
     call_timeout_s: PositiveFloat = Field(60.0, description="seconds after which a provider call fails")
     backoff_base_s: PositiveFloat = Field(1.0, description="seconds to wait after the first failed call")

@@ -126,11 +126,9 @@ def chosen_death(rng: random.Random) -> Death:
 
 
 def chosen_config(rng: random.Random) -> str:
-    """Choose whether embedding runs meanwhile or later, files are tidied constantly, words are in memory."""
-    held = rng.random() < 0.3
-    wait_ms = 600_000 if held else rng.choice([1, 20])
+    """Choose how fast texts are embedded, whether files are tidied constantly, and words are in memory."""
     return (
-        f"{QUICK}[embedding.queue]\nbatch_wait_ms = {wait_ms}\nbatch_size = {rng.choice([1, 8, 32])}\n"
+        f"{QUICK}[embedding.queue]\nbatch_size = {rng.choice([1, 8, 32])}\n"
         f"capacity = {rng.choice([8, 1024])}\n"
         f"[storage]\nsweep_interval_s = {rng.choice([0.02, 60.0])}\n"
         f"[words]\nmemory_mb = {rng.choice([0, 64])}\n"

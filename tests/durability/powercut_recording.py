@@ -30,8 +30,6 @@ READY_S = 60.0
 CONFIG = """
 [embedding]
 provider = "fake"
-[embedding.queue]
-batch_wait_ms = 20
 [storage]
 sweep_interval_s = 0.1
 """

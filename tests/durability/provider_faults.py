@@ -148,7 +148,7 @@ class Load:
     def __post_init__(self) -> None:
         self.timer = FastTimer()
         provider = cast("EmbeddingProvider", self.provider)
-        settings = QueueSettings(batch_size=8, capacity=16, batch_wait_ms=5_000, lease_s=2_000)
+        settings = QueueSettings(batch_size=8, capacity=16, lease_s=2_000)
         settings = settings.model_copy(update={"call_timeout_s": HTTP_TIMEOUT_S * FASTER * 2})
         self.queue = EmbeddingQueue(
             self.storage.jobs, provider, settings, clock=self.timer.now, timer=self.timer, rng=self.rng

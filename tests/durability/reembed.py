@@ -23,7 +23,7 @@ CONTROL_KILLS = 3
 PATIENCE = 4_000
 OLD = '[embedding]\nprovider = "fake"\nmodel = "old"\n'
 BOTH = f'{OLD}[embedding.next]\nprovider = "fake"\nmodel = "new"\nshare = 0.2\n'
-QUEUE = "[embedding.queue]\nbatch_wait_ms = 1\nbatch_size = 4\n"
+QUEUE = "[embedding.queue]\nbatch_size = 4\n"
 
 
 @dataclass

@@ -32,7 +32,7 @@ ASKED = 30
 PAGE = 4_096
 CONTROL_KILLS = 8
 REBUILT_S = 60.0
-CONFIG = '[embedding]\nprovider = "fake"\n[embedding.queue]\nbatch_wait_ms = 1\nbatch_size = 256\n'
+CONFIG = '[embedding]\nprovider = "fake"\n[embedding.queue]\nbatch_size = 256\n'
 
 
 def lose_a_third_of_the_words(conn: Connection) -> None:

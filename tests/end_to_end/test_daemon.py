@@ -26,8 +26,8 @@ from tests.live_files import modes
 
 MakeDaemon = Callable[..., DaemonProcess]
 NO_MODEL = '[embedding]\nprovider = "none"\n'
-HELD = "[embedding.queue]\nbatch_wait_ms = 600000\n"
-"""The batch window keeps every job in the queue for ten minutes."""
+MANUAL = "\n\n".join(f"Section {number} says what to do with part {number}. " * 20 for number in range(30))
+"""A text that keeps the model busy for half a second."""
 
 
 def save_one_of_each(client: Client) -> list[SaveResult]:
@@ -65,11 +65,12 @@ def test_save_embed_find(make_daemon: MakeDaemon) -> None:
 
 
 def test_sigkill_between_save_and_embed_loses_nothing(make_daemon: MakeDaemon, tmp_path: Path) -> None:
-    daemon = make_daemon(config=HELD).start()
+    daemon = make_daemon().start()
     with daemon.client() as client:
+        client.save_knowledge("manual", MANUAL)
         saved = client.save_knowledge("tea-rule", "The kettle must be descaled every first Monday.")
         assert saved.embedding == "pending"
-        assert client.queue().pending == 1
+        assert client.queue().pending > 1
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
     with make_daemon().start().client() as client:
         assert client.search("descaled").results[0].id == saved.id
@@ -107,7 +108,7 @@ async def test_the_invariant_holds_after_sigkill_under_load(make_daemon: MakeDae
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_the_queue_and_exits_0(make_daemon: MakeDaemon, number: int) -> None:
-    daemon = make_daemon(config=HELD, from_shell=True).start()
+    daemon = make_daemon(from_shell=True).start()
     with daemon.client() as client:
         for count in range(5):
             client.save_observation("s", f"text {count}")
@@ -126,15 +127,19 @@ def test_a_crash_in_native_code_leaves_the_running_functions_in_the_log(make_dae
     assert "in _run_loop" in events
 
 
-def test_queued_texts_are_embedded_before_exit(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon(config="[embedding.queue]\nbatch_wait_ms = 60000").start()
-    with daemon.client() as client:
-        client.save_observation("s", "It waits for its batch, and the stop does not wait with it.")
+async def test_queued_texts_are_embedded_before_exit(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(config="server.shutdown_timeout_s = 60").start()
     daemon.wait_for("space_ready")
+    with daemon.client() as client:
+        client.save_knowledge("manual", MANUAL)
+        assert client.queue().pending > 1
     assert daemon.stop() == 0
-    with make_daemon(config=HELD).start().client() as client:
-        status = client.status()
-        assert (status.vectors, status.queue.pending) == (1, 0)
+    storage = await SqliteStorage.open(daemon.data_dir / DATABASE_NAME)
+    try:
+        stats = await storage.stats()
+    finally:
+        await storage.close()
+    assert stats.vectors == stats.chunks > 1
 
 
 def test_a_second_daemon_is_refused_and_names_the_first_pid(make_daemon: MakeDaemon, tmp_path: Path) -> None:

@@ -194,13 +194,16 @@ async def test_req_emb_004_async_embedding_buffer__enqueued_is_processed_in_the_
 async def test_req_emb_004_async_embedding_buffer__one_batch_at_size_or_timeout(
     tmp_path: Path, provider: Recording
 ) -> None:
-    queue = {"embedding": {"queue": {"batch_size": 4, "batch_wait_ms": 50}}}
+    queue = {"embedding": {"queue": {"batch_size": 4}}}
     async with running_core(tmp_path / "data", provider, settings=Settings.model_validate(queue)) as core:
         await embedded(core)
         provider.batches.clear()
-        await asyncio.gather(*(save(core, key=f"k{number}", content="x") for number in range(4)))
+        provider.hold(queries=False)
+        await save(core, key="alone", content="x")  # the others wait for the end of its call
+        await asyncio.gather(*(save(core, key=f"k{number}", content="x") for number in range(6)))
+        provider.release()
         await embedded(core)
-    assert [len(batch) for batch in provider.batches] == [4]
+    assert [len(batch) for batch in provider.batches] == [1, 4, 2]
 
 
 async def test_req_emb_004_async_embedding_buffer__stop_drains(

@@ -1,23 +1,14 @@
-"""Decide what the next provider call contains and when it is due. No I/O."""
+"""Decide what the next provider call contains. No I/O."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentctx.storage.records import Job
 
 Batch: TypeAlias = tuple[Job, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedJob:
-    """A job in memory, and when it arrived (milliseconds)."""
-
-    job: Job
-    since: int
 
 
 def halves(jobs: Sequence[Job]) -> tuple[Batch, Batch]:
@@ -34,17 +25,16 @@ def jobs_of(entries: Collection[str], jobs: Iterable[Job]) -> Batch:
 class Batcher:
     """The batch being collected, and the parts of refused batches, which are sent first.
 
-    A batch is due when it is full, or `wait_ms` after its first job arrived. A failed call halves the batch
-    size and a successful one doubles it, up to `size`, so that a provider too slow for a whole batch within
-    the timeout still makes progress.
+    No batch waits to be filled: jobs collect while the provider is busy. A failed call halves the batch size
+    and a successful one doubles it, up to `size`, so that a provider too slow for a whole batch within the
+    timeout still makes progress.
     """
 
-    def __init__(self, *, size: int, wait_ms: int) -> None:
+    def __init__(self, *, size: int) -> None:
         self._size = size
-        self._wait_ms = wait_ms
         self.limit = size
         """Maximum number of jobs in the next call, 1 to `size`."""
-        self._collected: deque[QueuedJob] = deque()
+        self._collected: deque[Job] = deque()
         self._parts: deque[Batch] = deque()
 
     def __len__(self) -> int:
@@ -55,14 +45,8 @@ class Batcher:
         """Whether the next call needs no more jobs."""
         return bool(self._parts) or len(self._collected) >= self.limit
 
-    def add(self, queued: QueuedJob) -> None:
-        self._collected.append(queued)
-
-    def due_at(self) -> int | None:
-        """Return when to send the next batch: 0 for at once, None if there is nothing to send."""
-        if self.is_filled:
-            return 0
-        return self._collected[0].since + self._wait_ms if self._collected else None
+    def add(self, job: Job) -> None:
+        self._collected.append(job)
 
     def take(self, limit: int) -> Batch:
         """Take up to `limit` jobs of the next batch, in order of arrival."""
@@ -72,7 +56,7 @@ class Batcher:
             if part[limit:]:
                 self._parts.appendleft(part[limit:])
             return part[:limit]
-        return tuple(self._collected.popleft().job for _ in range(min(limit, len(self._collected))))
+        return tuple(self._collected.popleft() for _ in range(min(limit, len(self._collected))))
 
     def put_first(self, parts: Sequence[Batch]) -> None:
         """Put these parts first, one call each."""
@@ -80,10 +64,9 @@ class Batcher:
 
     def drop(self, entries: Collection[str]) -> Batch:
         """Remove the jobs of these entries."""
-        collected = tuple(queued.job for queued in self._collected)
-        gone = jobs_of(entries, (*collected, *(job for part in self._parts for job in part)))
+        gone = jobs_of(entries, (*self._collected, *(job for part in self._parts for job in part)))
         if gone:
-            self._collected = deque(queued for queued in self._collected if queued.job not in gone)
+            self._collected = deque(job for job in self._collected if job not in gone)
             rest = (tuple(job for job in part if job not in gone) for part in self._parts)
             self._parts = deque(part for part in rest if part)
         return gone

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 
-from agentctx.embedding.queue.batch import Batch, QueuedJob, jobs_of
+from agentctx.embedding.queue.batch import Batch, jobs_of
 from agentctx.storage.records import Job
 
 
@@ -16,7 +16,7 @@ class JobBuffer:
     """The bounded queue in memory, and what is known about the jobs beyond it."""
 
     def __init__(self, *, capacity: int, low_water: int) -> None:
-        self._queue: asyncio.Queue[QueuedJob] = asyncio.Queue(capacity)
+        self._queue: asyncio.Queue[Job] = asyncio.Queue(capacity)
         self._low_water = low_water
         self._known: dict[int, Job] = {}
         self._is_claiming = False
@@ -39,7 +39,7 @@ class JobBuffer:
         """Whether memory is empty and the table cannot hold a due job."""
         return not (self._known or self.has_backlog or self._is_claiming)
 
-    def offer(self, jobs: Sequence[Job], now: int) -> None:
+    def offer(self, jobs: Sequence[Job]) -> None:
         """Take the jobs that fit; the rest stays in the table as backlog."""
         for job in jobs:
             if job.id in self._known:
@@ -47,7 +47,7 @@ class JobBuffer:
             elif self.has_backlog or self._is_claiming or self._queue.full():
                 self.has_backlog = True
             else:
-                self._put(job, now)
+                self._put(job)
 
     def room(self, now: int) -> int:
         """Return how many jobs to claim from the table now; 0 if it need not be read."""
@@ -61,16 +61,16 @@ class JobBuffer:
         """Begin a claim: from here on, jobs that are not taken in may be missing from its result."""
         self._is_claiming, self.has_backlog = True, False
 
-    def end_claim(self, jobs: Sequence[Job], *, asked: int, now: int) -> None:
+    def end_claim(self, jobs: Sequence[Job], *, asked: int) -> None:
         """Take the claimed jobs; as many as were asked for means that there may be more."""
         self._is_claiming = False
         self.has_backlog = self.has_backlog or len(jobs) >= asked
         for job in jobs:
             if job.id not in self._known and job.entry not in self._erased:
-                self._put(job, now)
+                self._put(job)
         self._erased.clear()
 
-    def get(self) -> QueuedJob | None:
+    def get(self) -> Job | None:
         """Return the oldest job; it stays known until it is released."""
         return None if self._queue.empty() else self._queue.get_nowait()
 
@@ -89,15 +89,15 @@ class JobBuffer:
         # If the caller is gone, the erasure may still fail, leaving the jobs in the table: read it.
         self.has_backlog = True
         queued = [self._queue.get_nowait() for _ in range(len(self))]
-        for waiting in queued:
-            if waiting.job.entry not in entries:
-                self._queue.put_nowait(waiting)
-        return jobs_of(entries, (waiting.job for waiting in queued))
+        for job in queued:
+            if job.entry not in entries:
+                self._queue.put_nowait(job)
+        return jobs_of(entries, queued)
 
     def expect(self, due: int) -> None:
         """Note that a job in the table is due at `due`."""
         self.due = due if self.due is None else min(self.due, due)
 
-    def _put(self, job: Job, now: int) -> None:
+    def _put(self, job: Job) -> None:
         self._known[job.id] = job
-        self._queue.put_nowait(QueuedJob(job, now))
+        self._queue.put_nowait(job)

@@ -1,6 +1,7 @@
 """The queue itself: claim jobs, call the provider, store the vectors.
 
-One provider call is in flight at a time. Every wait is for an event: a new job, an alarm or a stop.
+One provider call is in flight at a time; jobs that arrive meanwhile go into the next one. Every wait is for
+an event: a new job, an alarm or a stop.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class EmbeddingQueue:
         self._breaker = self._diagnosis.breaker
         self._table = JobTable(storage, settings, space=space, timer=self._timer, rng=self._rng)
         size = min(settings.batch_size, settings.capacity)
-        self._batcher = Batcher(size=size, wait_ms=settings.batch_wait_ms)
+        self._batcher = Batcher(size=size)
         self._buffer = JobBuffer(capacity=settings.capacity, low_water=max(settings.capacity // 4, size - 1))
         self._outcomes = JobOutcomes(self._timer)
         self._wake = asyncio.Event()
@@ -89,7 +90,7 @@ class EmbeddingQueue:
         if not jobs or self._finished.is_set():
             return
         self._outcomes.reopen(job.id for job in jobs)
-        self._buffer.offer(jobs, self._timer.now())
+        self._buffer.offer(jobs)
         self._check_soon()
 
     def drop(self, entries: Collection[str]) -> None:
@@ -286,7 +287,7 @@ class EmbeddingQueue:
         self._idle.clear()
         self._buffer.begin_claim()
         jobs = await self._table.claim(room, exclude=self._buffer.known)
-        self._buffer.end_claim(jobs, asked=room, now=self._timer.now())
+        self._buffer.end_claim(jobs, asked=room)
         self._outcomes.reopen(job.id for job in jobs)
         if len(jobs) < room:
             due = await self._table.next_due()
@@ -295,16 +296,15 @@ class EmbeddingQueue:
 
     def _collect(self) -> None:
         # A function of its own, so that no variable of the endless loop keeps an erased text.
-        while not self._batcher.is_filled and (queued := self._buffer.get()):
-            self._batcher.add(queued)
+        while not self._batcher.is_filled and (job := self._buffer.get()):
+            self._batcher.add(job)
 
     def _send_at(self) -> int | None:
         """Return when the next call may be made; None if there is nothing to send or the queue is paused."""
-        due = self._batcher.due_at()
-        if due is None or self._pause_reason is not None or self._breaker.is_probing:
+        if not len(self._batcher) or self._pause_reason is not None or self._breaker.is_probing:
             return None
-        rests_until = max(due, self._rests_until, self._diagnosis.rests_until)
-        return max(0 if self._is_stopping else rests_until, self._breaker.until)
+        rests_until = 0 if self._is_stopping else max(self._rests_until, self._diagnosis.rests_until)
+        return max(rests_until, self._breaker.until)
 
     def _probe_at(self) -> int | None:
         """Return when to ask the canary; None if nobody suspects the provider or the queue is paused."""

@@ -3,14 +3,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.embedding.queue.batch import Batcher, QueuedJob, halves
+from agentctx.embedding.queue.batch import Batcher, halves
 from tests.embedding.queue.memory_jobs import make_job
 
 
-def batcher_with(count: int, *, size: int = 4, wait_ms: int = 50, since: int = 1_000) -> Batcher:
-    batcher = Batcher(size=size, wait_ms=wait_ms)
+def batcher_with(count: int, *, size: int = 4) -> Batcher:
+    batcher = Batcher(size=size)
     for number in range(count):
-        batcher.add(QueuedJob(make_job(number), since + number))
+        batcher.add(make_job(number))
     return batcher
 
 
@@ -18,18 +18,8 @@ def ids(batch: tuple[object, ...]) -> list[int]:
     return [job.id for job in batch]  # type: ignore[attr-defined]  # jobs, of any type
 
 
-def test_an_empty_batcher_has_nothing_due() -> None:
-    assert batcher_with(0).due_at() is None
-
-
-def test_a_batch_is_due_by_its_first_job_not_its_last() -> None:
-    assert batcher_with(3, since=1_000, wait_ms=50).due_at() == 1_050
-
-
-def test_a_full_batch_is_due_immediately() -> None:
-    batcher = batcher_with(4, size=4)
-    assert batcher.is_filled
-    assert batcher.due_at() == 0
+def test_a_batch_is_filled_at_its_size() -> None:
+    assert [batcher_with(count, size=4).is_filled for count in (0, 3, 4)] == [False, False, True]
 
 
 def test_jobs_leave_in_the_order_they_arrived() -> None:
@@ -39,16 +29,10 @@ def test_jobs_leave_in_the_order_they_arrived() -> None:
     assert batcher.take(3) == ()
 
 
-def test_after_a_take_the_wait_starts_with_the_first_remaining_job() -> None:
-    batcher = batcher_with(3, since=1_000, wait_ms=50)
-    batcher.take(2)
-    assert batcher.due_at() == 1_052
-
-
 def test_parts_of_a_refused_batch_go_first_in_separate_calls() -> None:
     batcher = batcher_with(2)
     batcher.put_first(halves([make_job(10), make_job(11), make_job(12)]))
-    assert batcher.due_at() == 0
+    assert batcher.is_filled
     assert [ids(batcher.take(4)) for _ in range(3)] == [[10, 11], [12], [0, 1]]
 
 
@@ -90,13 +74,13 @@ def test_halves_keep_every_job_in_order(count: int) -> None:
 
 @given(st.lists(st.sampled_from(["add", "take", "probe", "split", "grow", "shrink"]), max_size=80))
 def test_no_job_is_lost_or_duplicated(actions: list[str]) -> None:
-    batcher = Batcher(size=8, wait_ms=50)
+    batcher = Batcher(size=8)
     added: list[int] = []
     taken: list[int] = []
     for number, action in enumerate(actions):
         if action == "add":
             added.append(number)
-            batcher.add(QueuedJob(make_job(number), number))
+            batcher.add(make_job(number))
         elif action in {"take", "probe"}:
             batch = batcher.take(8 if action == "take" else 1)
             assert len(batch) <= batcher.limit
@@ -110,7 +94,6 @@ def test_no_job_is_lost_or_duplicated(actions: list[str]) -> None:
         else:
             batcher.shrink(batcher.limit)
         assert len(batcher) == len(added) - len(taken)
-        assert (batcher.due_at() is None) == (len(batcher) == 0)
     while batch := batcher.take(8):
         taken += ids(batch)
     assert sorted(taken) == added

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentctx.embedding.queue.batch import Batcher, QueuedJob
+from agentctx.embedding.queue.batch import Batcher
 from agentctx.embedding.queue.call import RECALL_AFTER_MS
 from agentctx.embedding.queue.job_buffer import JobBuffer
 from agentctx.embedding.queue.outcomes import Outcome
@@ -137,19 +137,19 @@ def test_a_claim_may_return_jobs_from_before_an_erasure() -> None:
     buffer = JobBuffer(capacity=8, low_water=2)
     buffer.begin_claim()
     assert buffer.drop(["entry-1"]) == ()
-    buffer.end_claim([make_job(1), make_job(2)], asked=8, now=0)
+    buffer.end_claim([make_job(1), make_job(2)], asked=8)
     assert list(buffer.known) == [2]
     buffer.begin_claim()
-    buffer.end_claim([make_job(1)], asked=8, now=0)
+    buffer.end_claim([make_job(1)], asked=8)
     assert list(buffer.known) == [2, 1]
 
 
 def test_all_texts_of_an_entry_leave_a_batch_and_the_others_keep_their_order() -> None:
-    batcher = Batcher(size=8, wait_ms=50)
+    batcher = Batcher(size=8)
     first, second, third, fourth = (make_job(number) for number in range(1, 5))
     older = replace(second, id=9)
     for job in (first, older, third):
-        batcher.add(QueuedJob(job, 0))
+        batcher.add(job)
     batcher.put_first([(second,), (fourth, second)])
     assert batcher.drop({second.entry}) == (older, second, second)
     assert (batcher.take(8), batcher.take(8)) == ((fourth,), (first, third))

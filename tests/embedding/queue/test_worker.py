@@ -52,25 +52,37 @@ async def test_given_a_started_buffer_when_enqueued_then_processed_in_the_backgr
     assert world.storage.rows == {}
 
 
-async def test_given_many_when_the_size_is_reached_then_one_batch_is_sent(world: QueueWorld) -> None:
+async def test_given_many_when_the_call_before_them_ends_then_they_are_sent_in_batches_of_the_size(
+    world: QueueWorld,
+) -> None:
     queue = await world.idle_queue(batch_size=32)
-    queue.enqueue(world.storage.save(*texts(31)))
+    world.provider.gate.clear()
+    queue.enqueue(world.storage.save("alone"))
+    await world.timer.until(lambda: world.provider.hanging == 1)
+    for text in texts(40):
+        queue.enqueue(world.storage.save(text))
+        await world.timer.advance(10)
+    assert (world.provider.calls, queue.status().in_flight, queue.status().queued) == ([["alone"]], 1, 40)
+    world.provider.gate.set()
     await world.timer.settle()
-    assert world.provider.sizes == []
-    queue.enqueue(world.storage.save("the last"))
-    await world.timer.settle()
-    assert world.provider.sizes == [32]
+    assert world.provider.sizes == [1, 32, 8]
+    assert world.provider.max_concurrent == 1
 
 
-async def test_given_many_when_the_wait_is_over_then_one_batch_is_sent(world: QueueWorld) -> None:
-    queue = await world.idle_queue(batch_wait_ms=50)
-    queue.enqueue(world.storage.save("first"))
-    await world.timer.advance(30)
-    queue.enqueue(world.storage.save("second"))  # must not restart the wait
-    await world.timer.advance(19)
-    assert world.provider.sizes == []
-    await world.timer.advance(1)
-    assert world.provider.calls == [["first", "second"]]
+async def test_given_one_when_no_call_is_in_flight_then_it_is_sent_at_once(world: QueueWorld) -> None:
+    queue = await world.idle_queue()
+    for text in ("first", "second"):
+        queue.enqueue(world.storage.save(text))
+        await world.timer.settle()
+    assert world.provider.calls == [["first"], ["second"]]
+
+
+async def test_jobs_of_one_commit_are_sent_together(world: QueueWorld) -> None:
+    queue = await world.idle_queue()
+    for text in texts(5):  # as the callers of a group commit, who all go on in one round of the loop
+        asyncio.get_running_loop().call_soon(queue.enqueue, world.storage.save(text))
+    await world.timer.settle()
+    assert world.provider.sizes == [5]
 
 
 async def test_given_a_stop_then_queued_jobs_are_drained_in_normal_batches(world: QueueWorld) -> None:
@@ -144,25 +156,6 @@ async def test_retried_jobs_are_found_after_a_recheck(world: QueueWorld) -> None
     await world.timer.settle()
     assert await world.timer.run(queue.wait_settled([job.id])) == {job.id: Outcome.DONE}
     assert len(world.storage.vectors) == 1
-
-
-# One call at a time.
-
-
-async def test_jobs_accumulate_while_a_batch_is_at_the_provider(world: QueueWorld) -> None:
-    queue = await world.idle_queue()
-    world.provider.gate.clear()
-    queue.enqueue(world.storage.save("first"))
-    await world.timer.until(lambda: world.provider.hanging == 1)
-    for text in texts(10):
-        queue.enqueue(world.storage.save(text))
-        await world.timer.advance(10)
-    assert queue.status().in_flight == 1
-    assert queue.status().queued == 10
-    world.provider.gate.set()
-    await world.timer.settle()
-    assert world.provider.sizes == [1, 10]
-    assert world.provider.max_concurrent == 1
 
 
 # Stale jobs.
@@ -636,7 +629,7 @@ async def test_jobs_written_by_a_clock_far_ahead_do_not_wait_for_it(world: Queue
 
 
 async def test_it_runs_on_the_real_clock(world: QueueWorld) -> None:
-    queue = EmbeddingQueue(world.storage, world.provider, QueueSettings(batch_wait_ms=1), clock=lambda: 0)
+    queue = EmbeddingQueue(world.storage, world.provider, QueueSettings(), clock=lambda: 0)
     queue.start()
     jobs = world.storage.save(*texts(3))
     queue.enqueue(jobs)

@@ -249,11 +249,10 @@ def chosen_kind(rng: random.Random) -> str:
 
 
 def chosen_config(rng: random.Random, server: RunningServer) -> str:
-    """Choose whether embedding runs during the saves, is delayed, or files are tidied constantly."""
+    """Choose how fast texts are embedded during the saves, and whether files are tidied constantly."""
     return (
         f"{CONFIG.format(server.url())}storage.sweep_interval_s = {rng.choice([0.05, 60.0])}\n"
         f"embedding.queue.lease_s = 5\nembedding.queue.batch_size = {rng.choice([1, 8, 32])}\n"
-        f"embedding.queue.batch_wait_ms = {rng.choice([1, 20, 600_000])}\n"
         f"embedding.queue.capacity = {rng.choice([8, 1024])}\n"
     )
 
