@@ -158,6 +158,17 @@ async def test_retried_jobs_are_found_after_a_recheck(world: QueueWorld) -> None
     assert len(world.storage.vectors) == 1
 
 
+async def test_a_job_is_embedded_at_whatever_moment_it_arrives(world: QueueWorld) -> None:
+    queue = await world.idle_queue()
+    for steps in range(60):  # of the loop, while another job is taken, sent, stored and followed by a nap
+        queue.enqueue(world.storage.save(f"before {steps}"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        queue.enqueue(world.storage.save(f"after {steps}"))
+        await world.timer.settle()
+        assert world.storage.rows == {}, f"the job after {steps} steps waits for another"
+
+
 # Stale jobs.
 
 
