@@ -11,6 +11,7 @@ from typing import Any
 from agentctx import wire
 from agentctx.embedding.fair_queue import yield_admission
 from agentctx.embedding.queue.lanes import Lanes
+from agentctx.embedding.queue.outcomes import Outcome
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import normalised
 from agentctx.service import audit_notes as notes
@@ -230,12 +231,13 @@ class Entries:
             self.release_worker.notify()
         if not (wait and self.lanes is not None and reply.embedding == "pending"):
             return reply
-        if saved.jobs:
-            lane = self.lanes.leading  # a save does not wait for a space being built
+        lane = self.lanes.leading  # a save does not wait for a space being built
+        if awaited := [job.id for job in saved.jobs if job.space == lane.space]:
             async with yield_admission():
-                await lane.queue.wait_settled(
-                    [job.id for job in saved.jobs if job.space == lane.space], WAIT_TIMEOUT_S
-                )
+                ended = await lane.queue.wait_settled(awaited, WAIT_TIMEOUT_S)
+            is_done = all(ended.get(job) is Outcome.DONE for job in awaited)
+            if is_done and saved.change in {Change.CREATED, Change.VERSION}:  # others may have older jobs
+                return replace(reply, embedding="done")
         entry = await self.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,35 @@ async def test_a_waiting_save_returns_once_embedded(tmp_path: Path) -> None:
         saved = await save(core, key="k", content="red apple", wait="embedded")
         assert saved.embedding == "done"
         assert (await core.storage.upkeep.census()).vectors == 1
+
+
+async def test_a_waiting_save_is_acknowledged_even_if_its_entry_is_forgotten_meanwhile(
+    tmp_path: Path,
+) -> None:
+    provider = FakeProvider()
+    async with running_core(tmp_path, provider) as core:
+        await embedded(core)
+        provider.hold(queries=False)
+        saving = asyncio.create_task(save(core, key="k", content="red apple", wait="embedded"))
+        await provider.wait_until_held()
+        (entry,) = (await core.entries.list_entries(ME)).entries
+        await core.forgetting.forget(entry.id, ME)
+        provider.release()
+        assert (await saving).id == entry.id
+
+
+async def test_a_waiting_save_of_which_a_part_is_embedded_replies_that_it_is_pending(tmp_path: Path) -> None:
+    provider = FakeProvider()
+    queue = {"queue": {"batch_size": 1}}
+    async with running_core(tmp_path, provider, embedding=queue) as core:
+        await embedded(core)
+        assert core.lanes is not None
+        provider.hold(queries=False)
+        long = "\n\n".join(f"Paragraph {number}. " * 40 for number in range(6))
+        saving = asyncio.create_task(save(core, key="k", content=long, wait="embedded"))
+        await provider.wait_until_held()
+        provider.release()
+        provider.hold(queries=False)
+        await provider.wait_until_held()  # by the second part
+        await core.lanes.stop(timeout=0)
+        assert (await saving).embedding == "pending"
