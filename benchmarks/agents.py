@@ -11,10 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding.providers.base import EmbeddingProvider
-from agentctx.embedding.providers.registry import create_provider
 from benchmarks.daemons import daemon_folder, database_in, started
+from benchmarks.embedder import default_embedder
 from benchmarks.figures import Figure
 from benchmarks.filling import fill
 from benchmarks.options import Options
@@ -47,17 +46,12 @@ class BenchedBridge:
 
 async def measure(options: Options) -> list[Figure]:
     """Run all of them in turns. No question repeats: a repeated one would need no embedding."""
-    provider = create_provider(EmbeddingSettings())
-    if provider is None:
-        raise RuntimeError("the default provider embeds nothing")
     entries = options.size(5_000, 1_000)
-    try:
+    async with default_embedder() as provider:
         with daemon_folder() as folder:
             await fill(database_in(folder), provider, TextSource(seed=8), entries)
             async with started(folder) as client, bridge(client.socket) as bridged:
                 return await _figures(provider, bridged, client.socket, options.size(200, 40))
-    finally:
-        await provider.aclose()
 
 
 async def _figures(

@@ -1,35 +1,27 @@
-"""The latency that the proxy adds to an LLM call, compared with an embedding plus a vec0 search."""
+"""The latency that the proxy adds to an LLM call, compared with a bare embedding of its question."""
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding.providers.base import EmbeddingProvider
-from agentctx.embedding.providers.registry import create_provider
-from agentctx.storage.file import vec0
-from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.daemons import daemon_folder, database_in, started
+from benchmarks.embedder import default_embedder
 from benchmarks.figures import Figure, at_most
 from benchmarks.filling import fill
 from benchmarks.options import Options
-from benchmarks.scale import copied
-from benchmarks.search import POOL, TABLE, bare_table
+from benchmarks.scale import MOST_A_PAIR, copied, mean_pairs
 from benchmarks.texts import TextSource
-from benchmarks.timing import Action, interleaved_ms, median, percentile
+from benchmarks.timing import interleaved_ms, median, percentile
 from benchmarks.vendor import fake_vendor
 
-MOST_BESIDE_MS = 6.0
-"""The time limit beside a bare embedding and a bare search, which scans all vectors."""
+MOST_EMBEDDINGS = 3
+"""How many bare embeddings the proxy may add, and `MOST_A_PAIR` for each passage that the judge reads."""
 LARGE = 100_000
-MOST_BESIDE_EMBEDDING_MS = 9.0
-"""The time limit beside a bare embedding, among `LARGE` entries."""
-SCANNED = 10_000
-"""Maximum number of vectors in the table of the bare search."""
+"""Printed only."""
 _PATH = "/v1/chat/completions"
 _TIMEOUT_S = 30.0
 
@@ -40,13 +32,13 @@ class Calls:
     def __init__(self, client: httpx.AsyncClient, questions: TextSource) -> None:
         self._client = client
         self._questions = questions
-        self.injected = 0
+        self.receipts: list[str] = []
 
     async def whole(self) -> None:
         """Wait for the complete reply."""
         reply = await self._client.post(_PATH, json=self._body(stream=False))
         reply.raise_for_status()
-        self.injected += "x-agentctx-injection" in reply.headers
+        self.receipts += reply.headers.get_list("x-agentctx-injection")
 
     async def first_byte(self) -> None:
         """Wait for the first byte of a stream; the rest is read, untimed, before the next call."""
@@ -59,56 +51,46 @@ class Calls:
 
 
 async def measure(options: Options) -> list[Figure]:
-    provider = create_provider(EmbeddingSettings())
-    if provider is None:
-        raise RuntimeError("the default provider embeds nothing")
-    try:
-        figures: list[Figure] = []
-        for entries in [2_000] if options.quick else [10_000, LARGE]:
+    figures: list[Figure] = []
+    async with default_embedder() as provider:
+        for entries in [1_000] if options.quick else [10_000, LARGE]:
             figures += await _measured(provider, entries, options.size(300, 60))
-        return figures
-    finally:
-        await provider.aclose()
+    return figures
 
 
 async def _measured(provider: EmbeddingProvider, entries: int, rounds: int) -> list[Figure]:
     questions = TextSource(seed=11)
     with fake_vendor() as vendor, daemon_folder(more=_config(vendor)) as folder:
         vectors = await fill(database_in(folder), provider, TextSource(seed=8), entries)
-        with closing(bare_table(folder / "bare.db", vectors[:SCANNED])) as bare:
 
-            async def baseline() -> None:
-                vector = await provider.embed_query(questions.question())
-                if entries < LARGE:
-                    vec0.nearest(bare, TABLE, vector.tobytes(), POOL, namespace=DEFAULT_NAMESPACE)
+        async def embed() -> object:
+            return await provider.embed_query(questions.question())
 
-            async with (
-                started(folder) as client,
-                _direct(vendor) as direct,
-                _through(client.socket) as proxy,
-            ):
-                await copied(client, *vectors.shape)
-                straight, through = Calls(direct, questions), Calls(proxy, questions)
-                return await _figures(straight, through, baseline, rounds, entries)
+        async with started(folder) as client, _direct(vendor) as direct, _through(client.socket) as proxy:
+            await copied(client, *vectors.shape)
+            straight, through = Calls(direct, questions), Calls(proxy, questions)
+            actions = (straight.whole, through.whole, straight.first_byte, through.first_byte, embed)
+            times = await interleaved_ms(actions, rounds=rounds)
+            return _figures(*times, pairs=await mean_pairs(client, through.receipts), entries=entries)
 
 
-async def _figures(
-    straight: Calls, through: Calls, baseline: Action, rounds: int, entries: int
+def _figures(
+    direct: list[float],
+    proxied: list[float],
+    first: list[float],
+    first_proxied: list[float],
+    embeddings: list[float],
+    *,
+    pairs: float,
+    entries: int,
 ) -> list[Figure]:
-    actions = (straight.whole, through.whole, straight.first_byte, through.first_byte, baseline)
-    direct, proxied, first, first_proxied, bare = await interleaved_ms(actions, rounds=rounds)
-    if not through.injected:
-        raise RuntimeError("no call got a receipt")
-    name = f"LLM call, {entries} entries"
-    beside_ms, what = (
-        (MOST_BESIDE_EMBEDDING_MS, "embedding") if entries >= LARGE else (MOST_BESIDE_MS, "bare")
-    )
-    bar = at_most(median(bare) + beside_ms, f"{what} + {beside_ms:g} ms")
+    name, bare = f"LLM call, {entries} entries", median(embeddings)
+    most = f"({MOST_EMBEDDINGS} + {MOST_A_PAIR} a pair) x embedding"
+    bar = None if entries >= LARGE else at_most((MOST_EMBEDDINGS + MOST_A_PAIR * pairs) * bare, most)
     added = median(proxied) - median(direct)
     return [
-        Figure(
-            name=f"{name}: added by the proxy, p50", value=added, unit="ms", baseline=median(bare), bar=bar
-        ),
+        Figure(name=f"{name}: added by the proxy, p50", value=added, unit="ms", baseline=bare, bar=bar),
+        Figure(name=f"{name}: pairs read by the judge, mean", value=pairs, unit=""),
         Figure(
             name=f"{name}: through the proxy, p50", value=median(proxied), unit="ms", baseline=median(direct)
         ),

@@ -1,6 +1,6 @@
-"""The minimum cost of a JSON conversation over a Unix socket: a line each way, one request in flight.
+"""The minimum cost of a conversation over a Unix socket: a line of JSON each way, or empty HTTP requests.
 
-`python -m benchmarks.raw_framing SOCKET` is the server, on the same event loop as the daemon.
+`python -m benchmarks.raw_framing SOCKET [http]` is the server, on the same event loop as the daemon.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import cast
 
 QUESTION = b"{}\n"
 _ANSWER = {"status": "ok"}
-_START_TIMEOUT_S = 20
+_EMPTY_REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 @contextmanager
-def raw_server(path: Path) -> Iterator[Path]:
-    """Yield the socket of a server in another process that is already listening."""
-    command = [sys.executable, "-m", "benchmarks.raw_framing", str(path)]
+def raw_server(path: Path, *more: str) -> Iterator[Path]:
+    """Yield the socket of a server in another process that is already listening; `http` answers HTTP."""
+    command = [sys.executable, "-m", "benchmarks.raw_framing", str(path), *more]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -71,7 +72,17 @@ async def async_raw_caller(path: Path) -> AsyncIterator[AsyncRawCaller]:
         await writer.wait_closed()
 
 
-async def _serve(path: str) -> None:
+class _EmptyReplies(asyncio.Protocol):
+    """Answers every request that has no body, without looking at it."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._transport.write(_EMPTY_REPLY * data.count(b"\r\n\r\n"))
+
+
+async def _serve(path: str, *, http: bool) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
             json.loads(line)
@@ -79,7 +90,10 @@ async def _serve(path: str) -> None:
             await writer.drain()
         writer.close()
 
-    server = await asyncio.start_unix_server(answer, path)
+    if http:
+        server = await asyncio.get_running_loop().create_unix_server(_EmptyReplies, path)
+    else:
+        server = await asyncio.start_unix_server(answer, path)
     print("listening", flush=True)
     await server.serve_forever()
 
@@ -87,4 +101,4 @@ async def _serve(path: str) -> None:
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(_serve(sys.argv[1]))
+    uvloop.run(_serve(sys.argv[1], http="http" in sys.argv[2:]))
