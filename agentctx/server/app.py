@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentctx.config.schema import Settings
 from agentctx.errors import Unavailable
-from agentctx.server.errors import HANDLERS, error_response
+from agentctx.server.errors import error_response, unrouted
 from agentctx.server.gate import AccessGate, require_policies, version_policy
 from agentctx.server.mcp import McpEndpoint
 from agentctx.server.openapi import describe
@@ -29,8 +29,26 @@ from agentctx.service.status import Status
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
 
 
-class Application(Starlette):
-    """The application, which can describe its routes."""
+class Application:
+    """Routes behind `gate`, which the application can describe.
+
+    Starlette's own application would add middlewares to every request that have nothing left to do.
+    """
+
+    def __init__(self, routes: Sequence[BaseRoute], gate: Callable[[ASGIApp], ASGIApp]) -> None:
+        self._router = Router(routes, redirect_slashes=False)
+        self.routes = self._router.routes
+        self._gated = gate(self._answer)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
+        await self._gated(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._router(scope, receive, send)
+        except HTTPException as error:
+            await unrouted(error, scope)(scope, receive, send)
 
     @cache  # noqa: B019 - there is one application
     def openapi(self) -> dict[str, Any]:
@@ -56,23 +74,23 @@ def create_app(
     """
     methods = [guard(method) for method in services.operations()]
     plain = PlainRoutes(services.status, services.metrics)
+
+    def gate(routes: ASGIApp) -> ASGIApp:
+        gated = AccessGate(routes, guard.access, quotas)
+        return RequestContext(gated, telemetry, version_policy(guard.access))
+
     app = Application(
-        routes=[
+        [
             Route("/healthz", _Liveness(), methods=["GET", "POST"]),
             *operation_routes(methods, settings.limits, telemetry),
             Route("/readyz", plain.readyz),
             Route("/metrics", plain.metrics),
             *([] if proxy is None else [Mount("/proxy", proxy)]),
+            Route("/openapi.json", _openapi),
         ],
-        middleware=[
-            Middleware(RequestContext, telemetry, version_policy(guard.access)),
-            Middleware(AccessGate, guard.access, quotas),
-        ],
-        exception_handlers=HANDLERS,
+        gate,
     )
-    app.router.redirect_slashes = False
-    app.add_route("/openapi.json", _openapi)
-    app.router.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
+    app.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
     require_policies(app.routes)
     return app
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import structlog
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from agentctx import wire
 from agentctx.errors import AgentctxError, MethodNotAllowed, NotFound, RateLimited, RequestFailed, TooLarge
@@ -169,17 +169,14 @@ def retry_after(error: AgentctxError) -> dict[str, str]:
     return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
 
 
-async def _on_agentctx_error(_: Request, error: AgentctxError) -> Response:
-    return error_response(error)
-
-
-async def _on_http_error(request: Request, error: HTTPException) -> Response:
+def unrouted(error: HTTPException, scope: Scope) -> Response:
+    """Return the reply to a request that no route answers."""
     if error.status_code == 405:
-        routes = [route for route in request.app.routes if isinstance(route, Route)]
-        matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+        routes = [route for route in scope["app"].routes if isinstance(route, Route)]
+        matching = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
         allowed = ", ".join(sorted({method for route in matching for method in route.methods or ()}))
         return error_response(
-            MethodNotAllowed(f"{request.method} is not allowed on this path.", hint=f"Allowed: {allowed}."),
+            MethodNotAllowed(f"{scope['method']} is not allowed on this path.", hint=f"Allowed: {allowed}."),
             {"Allow": allowed},
         )
     if error.status_code == 404:
@@ -187,10 +184,3 @@ async def _on_http_error(request: Request, error: HTTPException) -> Response:
     if error.status_code == 413:
         return error_response(TooLarge("The request body is too large."))
     return error_response(RequestFailed("The request is not valid HTTP."))
-
-
-# Handlers are coroutines because starlette runs plain functions in a thread.
-HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
-    AgentctxError: _on_agentctx_error,
-    HTTPException: _on_http_error,
-}
