@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar, Token
 from typing import Final
 
 from agentctx.errors import RateLimited
@@ -36,27 +36,22 @@ class FairQueue:
         self._waiting: dict[int, deque[asyncio.Future[None]]] = {}
         """By uid, in the order in which users are served."""
 
-    @asynccontextmanager
-    async def admit(self, uid: int) -> AsyncIterator[None]:
-        """Wait for admission and hold it, except during `yield_admission`.
+    def admit(self, uid: int) -> AbstractAsyncContextManager[None]:
+        """Wait for admission in an `async with` and hold it, except during `yield_admission`.
 
         Raises:
             RateLimited: `MAX_WAITING` requests of this user wait already.
         """
+        return _Admission(self, uid)
+
+    def require_room(self, uid: int) -> None:
+        """Raise `RateLimited` if `MAX_WAITING` requests of this user wait already."""
         if len(self._waiting.get(uid, ())) >= MAX_WAITING:
             raise RateLimited(
                 f"{MAX_WAITING} of your requests wait already.",
                 hint="Send fewer requests at once, and wait for the time in Retry-After.",
                 retry_after_s=RETRY_S,
             )
-        admission = _Admission(self, uid)
-        await admission.acquire()
-        outer = _current.set(admission)
-        try:
-            yield
-        finally:
-            _current.reset(outer)
-            admission.end()
 
     async def acquire(self, uid: int) -> None:
         """Wait for admission, which the caller must release."""
@@ -80,7 +75,8 @@ class FairQueue:
 
     def release(self, uid: int) -> None:
         self._running[uid] -= 1
-        self._running = +self._running  # only who has some
+        if not self._running[uid]:
+            del self._running[uid]
         self._admit_next()
 
     def _may_run(self, uid: int) -> bool:
@@ -106,14 +102,27 @@ class FairQueue:
                 admitted.set_result(None)
 
 
-class _Admission:
-    """The admission of one request, which one of its tasks at a time may give up."""
+class _Admission(AbstractAsyncContextManager[None]):
+    """The admission of one request, which one of its tasks at a time may give up.
+
+    A class, because a generator as context manager takes twice as long, and every request has one.
+    """
 
     def __init__(self, queue: FairQueue, uid: int) -> None:
         self._queue = queue
         self._uid = uid
         self._is_held = False
         self._is_over = False
+        self._outer: Token[_Admission | None]
+
+    async def __aenter__(self) -> None:
+        self._queue.require_room(self._uid)
+        await self.acquire()
+        self._outer = _current.set(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        _current.reset(self._outer)
+        self.end()
 
     async def acquire(self) -> None:
         await self._queue.acquire(self._uid)
