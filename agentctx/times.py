@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import TypeAlias
 
 from agentctx.errors import InvalidInput
@@ -60,6 +61,7 @@ def lacks_zone(text: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=4_096)
 def format_time(ms: int) -> str:
     """Format as RFC 3339 in UTC: `2026-11-21T08:00:00.000Z`. Times are clamped to the years 1 to 9999."""
     moment = _EPOCH + max(_MIN_MS, min(ms, _MAX_MS)) * _MILLISECOND

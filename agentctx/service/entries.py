@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -256,9 +256,9 @@ def _entry_fields(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any
 
 def _sent(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
     return {
-        field.name: asdict(value) if isinstance(value, wire.FileRecord) else value
-        for field in fields(request)
-        if (value := getattr(request, field.name)) is not None
+        name: asdict(value) if isinstance(value, wire.FileRecord) else value
+        for name in request.__dataclass_fields__
+        if (value := getattr(request, name)) is not None
     }
 
 

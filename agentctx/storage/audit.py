@@ -30,6 +30,8 @@ SAVE: Final = "save"
 IMPORT: Final = "import"
 _KEYED_BYTES: Final = 16
 """Length of a hash of agentctx 0.1.0, which is keyed with the installation's secret."""
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
+_ENCODE_COMPACT: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class AuditRow(NamedTuple):
@@ -130,7 +132,7 @@ def change_of_entry(
 
 
 def encoded(detail: Mapping[str, Any]) -> str:
-    return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODE_COMPACT(detail)
 
 
 def next_row(previous: Head, event: Event, *, now: int) -> AuditRow:
@@ -145,10 +147,10 @@ def hash_of(row: AuditRow, secret: bytes = b"") -> bytes:
     """Return the hash that the row should have. Raises TypeError or AttributeError for impossible values."""
     values = [*row[:7], row.previous_hash.hex()]
     if len(row.hash) == _KEYED_BYTES:
-        text = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        text = _ENCODE_COMPACT(values).encode("utf-8", "surrogatepass")
         return blake2b(text, key=secret, digest_size=_KEYED_BYTES, person=b"agentctx audit").digest()
     # PostgreSQL's `json_build_array` writes the same text.
-    return sha256(json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass")).digest()
+    return sha256(_ENCODE(values).encode("utf-8", "surrogatepass")).digest()
 
 
 def prune_through(first: AuditRow, beyond: int, *, before: int, least: int) -> int | None:

@@ -346,7 +346,9 @@ class EntryStore:
             )
         session, of_session = redact_name(context.session, self._redactor)
         agent, of_agent = redact_name(context.agent, self._redactor)
-        return replace(context, session=session, agent=agent), _distinct(of_session, of_agent)
+        if (session, agent) != (context.session, context.agent):
+            context = replace(context, session=session, agent=agent)
+        return context, _distinct(of_session, of_agent)
 
     def _draft(
         self, collection: str, checked: FieldValues, context: SaveContext, what: str

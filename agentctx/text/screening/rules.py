@@ -73,14 +73,21 @@ class ScreeningRules:
 
     def matching_flags(self, text: str) -> list[str]:
         """Return the flags of a text."""
-        present = set(self._keywords.within(text))
-        return [
-            rule.flag for rule in self.rules if not present.isdisjoint(rule.keywords) and rule.matches(text)
-        ]
+        possible = {at for word in self._keywords.within(text) for at in self._ranks[word]}
+        return [self.rules[at].flag for at in sorted(possible) if self.rules[at].matches(text)]
 
     @cached_property
     def _keywords(self) -> Keywords:
-        return Keywords({word for rule in self.rules for word in rule.keywords})
+        return Keywords(self._ranks)
+
+    @cached_property
+    def _ranks(self) -> dict[str, list[int]]:
+        """The places of the rules that have each keyword."""
+        ranks: dict[str, list[int]] = {}
+        for at, rule in enumerate(self.rules):
+            for word in rule.keywords:
+                ranks.setdefault(word, []).append(at)
+        return ranks
 
 
 @cache
