@@ -4,9 +4,14 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
+from structlog.testing import capture_logs
 
+from agentctx.errors import Unavailable
+from agentctx.service.guard_rules import AccessContext
 from tests.server.recording import RecordingService
-from tests.server.running import recorded_app, running
+from tests.server.running import nothing, recorded_app, running
+from tests.service.access.peers import PEERS, access_control, client_of
 
 ROUTES = {
     ("get", "/v1/entries"),
@@ -154,3 +159,25 @@ async def test_readyz_lists_degradations_without_failing() -> None:
         "degraded": ["embeddings"],
         "reasons": {"embeddings": "the model has not answered yet"},
     }
+
+
+async def test_a_wrong_method_tells_a_stranger_nothing() -> None:
+    context = AccessContext(access_control(), nothing, nothing)
+    async with client_of(recorded_app(RecordingService(), context=context), PEERS["stranger"]) as http:
+        reply = await http.delete("/healthz")
+    assert (reply.status_code, reply.json()) == (405, {"status": "unavailable"})
+    assert "allow" not in reply.headers
+
+
+async def test_an_error_after_the_reply_has_begun_cuts_it() -> None:
+    async def failing(_: Scope, __: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+        raise Unavailable("The vendor is gone.")
+
+    with capture_logs() as logs:
+        async with running(asgi=recorded_app(RecordingService(), proxy=failing)) as daemon:
+            reply = await daemon.exchange(b"GET /proxy/a HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert reply.startswith(b"HTTP/1.1 200 OK")
+    assert reply.endswith(b"\r\n\r\nhalf")
+    assert not logs
