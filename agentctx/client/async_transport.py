@@ -108,8 +108,7 @@ class _Connection(asyncio.BufferedProtocol):
         return not self.ended.is_set() and self._watch.is_quiet()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker; a stream has one
-        self._transport = transport
+        self._transport = transport  # type: ignore[assignment]  # a stream's; uvloop has a class of its own
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()

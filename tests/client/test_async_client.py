@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from agentctx.client.async_client import AsyncClient
 from agentctx.client.session import MAX_REPEATS
@@ -23,6 +24,7 @@ from agentctx.wire import (
     RetryReply,
     SaveManyReply,
     SaveRequest,
+    SaveResult,
     SearchReply,
     VersionPage,
 )
@@ -379,3 +381,13 @@ async def test_an_unknown_option_is_refused_by_the_methods_name(
 def test_frameworks_recognise_the_methods_of_the_asynchronous_client() -> None:
     assert inspect.iscoroutinefunction(AsyncClient.search)
     assert not inspect.iscoroutinefunction(Client.search)
+
+
+def test_the_client_works_on_uvloop(daemon: StubDaemon) -> None:
+    daemon.answer("POST", "/v1/entries", (201, save_result()))
+
+    async def save() -> SaveResult:
+        async with AsyncClient(daemon.socket) as client:
+            return await client.save("knowledge", "text", key="k")
+
+    assert uvloop.run(save()) == save_result()
