@@ -15,7 +15,7 @@ import structlog
 
 from agentctx.config.schema import CollectionSettings, LimitSettings
 from agentctx.errors import InvalidInput, SecretRefused, StorageCorrupt, UnknownCollection
-from agentctx.names import normalised
+from agentctx.names import is_namespace, normalised
 from agentctx.service.stores.collection_rules import BUILT_IN, CUSTOM, CollectionRules, FieldValues
 from agentctx.service.stores.drafts import (
     counted,
@@ -29,7 +29,7 @@ from agentctx.service.stores.drafts import (
     vouched,
     without_cleared,
 )
-from agentctx.service.stores.fields import ContextFields, check, validated
+from agentctx.service.stores.fields import ContextFields, check, is_plain_name, validated
 from agentctx.service.stores.learning import applied, repetition
 from agentctx.service.stores.recurrence import save_learning
 from agentctx.service.stores.redaction import redact_fields, redact_name
@@ -322,8 +322,10 @@ class EntryStore:
         return checked if is_old else {**checked, "key": key}
 
     def _check_context(self, collection: str, rules: CollectionRules, context: SaveContext) -> None:
-        where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
-        validated(ContextFields, where, self._limits, what=f"This {collection} cannot be saved")
+        is_plain = is_plain_name(context.session) and is_plain_name(context.agent)
+        if not (is_plain and is_namespace(context.namespace)):
+            where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
+            validated(ContextFields, where, self._limits, what=f"This {collection} cannot be saved")
         if rules.needs_session and context.session is None:
             raise InvalidInput(f"An entry of {collection} needs a session.", hint="Name the session.")
 

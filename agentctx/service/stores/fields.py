@@ -63,6 +63,13 @@ def _named(text: str, limit: int) -> str:
     return name
 
 
+def is_plain_name(name: str | None) -> bool:
+    """Return whether a name is certainly valid, as most are; of the others, only the model can tell."""
+    if name is None:
+        return True
+    return 0 < len(name) <= MAX_NAME_CHARS and name.isascii() and name.isprintable() and not name.isspace()
+
+
 def _key(text: str) -> str:
     """Return a valid key unchanged: for a file it is the path, in which each character counts."""
     _named(text, MAX_NAME_CHARS)
