@@ -11,13 +11,14 @@ import types
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from agentctx import errors, wire
 from agentctx.client.transport import HttpReply
 from agentctx.errors import AgentctxError
 
 T = TypeVar("T")
+_Read: TypeAlias = Callable[[Any, Any, str], Any]
 _CLASSES: dict[str, type[AgentctxError]] = {
     kind.code: kind
     for kind in vars(errors).values()
@@ -48,7 +49,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
 
 
 @cache
-def _reading(kind: Any) -> tuple[Callable[[Any, Any, str], Any], Any]:
+def _reading(kind: Any) -> tuple[_Read, Any]:
     """Return the function that decodes a type, and its first argument."""
     if is_dataclass(kind):
         return _decode_dataclass, kind
@@ -60,29 +61,34 @@ def _reading(kind: Any) -> tuple[Callable[[Any, Any, str], Any], Any]:
 def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:
     _expect(isinstance(value, dict), "an object", value, where)
     known: dict[str, Any] = {}
-    for name, field_kind, is_required in _schema(kind):
+    for name, field_kind, read, of, is_required in _schema(kind):
         if name in value:
             item = value[name]
             # Most fields are scalars of exactly their type, which need no path for an error.
-            known[name] = item if type(item) is field_kind else _decode(field_kind, item, f"{where}.{name}")
+            known[name] = item if type(item) is field_kind else read(of, item, f"{where}.{name}")
         elif is_required:
             raise UnreadableReply(f"The daemon's answer lacks {where}.{name}.")
     return kind(**known)
 
 
 @cache
-def _schema(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
-    """Return the name and type of each field, and whether it has no default."""
+def _schema(kind: Any) -> tuple[tuple[str, Any, _Read, Any, bool], ...]:
+    """Return the name and type of each field, how to decode it, and whether it has no default."""
     hints = get_type_hints(kind)
     return tuple(
-        (field.name, hints[field.name], field.default is MISSING and field.default_factory is MISSING)
+        (
+            field.name,
+            hints[field.name],
+            *_reading(hints[field.name]),
+            field.default is MISSING and field.default_factory is MISSING,
+        )
         for field in fields(kind)
     )
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
-    if value is None and types.NoneType in kinds:
-        return None
+    if type(value) in kinds:
+        return value
     failures: list[UnreadableReply] = []
     for kind in kinds:
         try:
@@ -100,8 +106,8 @@ def _decode_literal(choices: tuple[Any, ...], value: Any, where: str) -> Any:
 
 def _decode_list(kinds: tuple[Any, ...], value: Any, where: str) -> list[Any]:
     _expect(isinstance(value, list), "a list", value, where)
-    (kind,) = kinds
-    return [_decode(kind, item, f"{where}[{index}]") for index, item in enumerate(value)]
+    read, of = _reading(kinds[0])
+    return [read(of, item, f"{where}[{index}]") for index, item in enumerate(value)]
 
 
 def _decode_dict(kinds: tuple[Any, ...], value: Any, where: str) -> dict[str, Any]:
@@ -125,7 +131,7 @@ def _expect(fits: bool, expected: str, value: Any, where: str) -> None:
         raise UnreadableReply(f"The daemon's answer has {type(value).__name__} at {where}, not {expected}.")
 
 
-_READERS: dict[Any, Callable[[tuple[Any, ...], Any, str], Any]] = {
+_READERS: dict[Any, _Read] = {
     Union: _decode_union,
     types.UnionType: _decode_union,
     Literal: _decode_literal,
