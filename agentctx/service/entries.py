@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -142,7 +142,7 @@ class Entries:
     async def edit(self, entry_id: str, request: wire.EditRequest, peer: Peer) -> wire.SaveResult:
         """Change fields of an entry; absent fields are left unchanged."""
         with self.telemetry.editing() as editing:
-            changes = _entry_fields(request)
+            changes = _entry_fields(_sent(request))
             if not changes and request.clear is None and request.ttl is None:
                 raise InvalidInput("This edit changes nothing.", hint="Send at least one field to change.")
             saved = await self.stores.edit(
@@ -182,6 +182,7 @@ class Entries:
     async def _save_one(
         self, request: wire.SaveRequest, peer: Peer, idempotency_key: str | None, readable: Readable
     ) -> wire.SaveResult | AgentctxError:
+        sent = _sent(request)
         context = SaveContext(
             namespace=request.namespace,
             session=request.session,
@@ -190,13 +191,13 @@ class Entries:
             principal=peer.uid,
             ttl=request.ttl,
             if_version=request.if_version,
-            idempotency=_idempotency(idempotency_key, request, peer),
+            idempotency=_idempotency(idempotency_key, sent, peer),
             derived_from=tuple(dict.fromkeys(each.lower() for each in request.derived_from or ())),
         )
         try:
             await self._check_sources(context, readable)
             with self.telemetry.saving() as saving:
-                saved = await self.stores.save_fields(request.collection, _entry_fields(request), context)
+                saved = await self.stores.save_fields(request.collection, _entry_fields(sent), context)
                 saving.ended(request.collection, str(saved.change))
             if saved.quarantined:
                 saved = await self.file_states.give_back(saved, request.namespace)
@@ -249,9 +250,9 @@ class Entries:
         ]
 
 
-def _entry_fields(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
+def _entry_fields(sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the entry that were sent."""
-    return {name: value for name, value in _sent(request).items() if name in ENTRY_FIELDS}
+    return {name: value for name, value in sent.items() if name in ENTRY_FIELDS}
 
 
 def _sent(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
@@ -262,10 +263,10 @@ def _sent(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
     }
 
 
-def _idempotency(key: str | None, request: wire.SaveRequest, peer: Peer) -> IdempotencyKey | None:
+def _idempotency(key: str | None, sent: Mapping[str, Any], peer: Peer) -> IdempotencyKey | None:
     if key is None:
         return None
-    meaning = _sent(replace(request, wait=None))
+    meaning = {name: value for name, value in sent.items() if name != "wait"}
     return IdempotencyKey(peer.uid, key, sha256(repr(meaning).encode("utf-8", "surrogatepass")).digest())
 
 

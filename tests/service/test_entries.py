@@ -94,6 +94,13 @@ async def test_an_idempotency_key_covers_each_entry_of_a_request(core: Core) -> 
     assert isinstance(other, IdempotencyKeyReused)
 
 
+async def test_waiting_makes_a_repeated_save_no_other_request(core: Core) -> None:
+    request = SaveRequest(collection="decisions", content="text")
+    first = await core.entries.save([request], ME, idempotency_key="k")
+    again = await core.entries.save([replace(request, wait="embedded")], ME, idempotency_key="k")
+    assert first == again
+
+
 async def test_an_edit_must_change_something(core: Core) -> None:
     saved = await save(core, key="k", content="one")
     with pytest.raises(InvalidInput, match="changes nothing"):
