@@ -145,7 +145,7 @@ class ChunksWithTurns(NamedTuple):
     distances: Mapping[int, float]
 
 
-class Words(NamedTuple):
+class SearchWords(NamedTuple):
     """Asks for what `SearchStorage.by_words` returns; nothing, if the index is damaged (`keyword_gap`)."""
 
     question: str
@@ -188,7 +188,7 @@ class Texts(NamedTuple):
     wanted: Filter
 
 
-Read: TypeAlias = Words | Nearest | Distances | WithTurns | Texts
+Read: TypeAlias = SearchWords | Nearest | Distances | WithTurns | Texts
 Steps: TypeAlias = Generator[Read, Any, T]
 """Decisions between reads: yields what to read next, receives it, and returns the result. It does no I/O."""
 

@@ -28,12 +28,12 @@ from agentctx.storage.search import (
     Nearest,
     NearestChunk,
     ResolvedChunk,
+    SearchWords,
     Steps,
     Texts,
     WithTurns,
     WordHit,
     WordResults,
-    Words,
 )
 from agentctx.storage.vectors import Vectors
 from agentctx.telemetry import Stage
@@ -171,7 +171,7 @@ def by_words(search: SearchInput) -> Steps[WordResults]:
     if search.found is not None:
         return search.found
     with search.stopwatch.stage("words"):
-        found: WordResults = yield Words(search.question.text, search.question.filter, search.pool)
+        found: WordResults = yield SearchWords(search.question.text, search.question.filter, search.pool)
     return found
 
 

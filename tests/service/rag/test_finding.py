@@ -33,13 +33,13 @@ from agentctx.storage.search import (
     NearestChunk,
     Read,
     ResolvedChunk,
+    SearchWords,
     Steps,
     TermCounts,
     Texts,
     WithTurns,
     WordHit,
     WordResults,
-    Words,
 )
 from tests.service.rag.test_select import entry
 
@@ -113,7 +113,7 @@ def test_the_steps_search_by_words_unless_that_was_done_before() -> None:
     found = WordResults(FOUND_BY_WORDS, TermCounts(0, {}))
     answers: list[object] = [found, ChunksWithTurns(of(1, 2), {}, {}), texts(1, 2)]
     reads, _ = followed(passages(replace(asked(with_vector=False), found=None)), answers)
-    assert reads[0] == Words("red apple pie recipe", WANTED, 40)
+    assert reads[0] == SearchWords("red apple pie recipe", WANTED, 40)
 
 
 def test_without_a_vector_nothing_is_measured() -> None:

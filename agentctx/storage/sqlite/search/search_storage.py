@@ -17,12 +17,12 @@ from agentctx.storage.search import (
     Nearest,
     NearestChunk,
     ResolvedChunk,
+    SearchWords,
     Steps,
     TermCounts,
     Texts,
     WithTurns,
     WordResults,
-    Words,
 )
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.search import fts, search, vector_search
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WordSource:
-    """Where one visit finds words; `damaged` is told if the index cannot be read."""
+    """Where one visit finds words; it calls `damaged` if the index cannot be read."""
 
     statistics: Statistics
     in_memory: FindPostings
@@ -84,7 +84,7 @@ def follow(
         )
 
     reads: dict[type, Callable[..., Any]] = {
-        Words: by_words,
+        SearchWords: by_words,
         WithTurns: with_turns,
         Texts: partial(search.resolve, conn, now=now, faults=faults),
     }

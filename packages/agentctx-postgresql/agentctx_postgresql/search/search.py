@@ -20,11 +20,11 @@ from agentctx.storage.search import (
     Neighbours,
     ResolvedChunk,
     SampledChunk,
+    SearchWords,
     Steps,
     Texts,
     WithTurns,
     WordResults,
-    Words,
 )
 from agentctx.storage.vectors import Vectors
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
@@ -241,7 +241,7 @@ async def follow(
 ) -> T:
     """Return the result of the steps. Each read sees what was committed before it."""
     reads: dict[type, Callable[..., Awaitable[Any]]] = {
-        Words: partial(keyword_search.by_words, conn, common, now=now),
+        SearchWords: partial(keyword_search.by_words, conn, common, now=now),
         Texts: partial(resolve, conn, now=now, faults=faults),
         WithTurns: partial(chunks_with_turns, conn, space=space, now=now),
     }
