@@ -33,19 +33,17 @@ class TextTraits(NamedTuple):
 
 
 class PassageTraits(NamedTuple):
-    """What ranking takes from a passage. `speaker` is the agent, if one said it; `found` has the words of the
-    question that are in its text, its labels or its cues.
+    """What ranking takes from a passage: the traits of its text, where `speaker` is the agent, if one said
+    it, and in `found` the words of the question that are in its text, its labels or its cues.
     """
 
     entry: str
-    text: TextTraits
-    agent: str
+    words: int
+    speaker: str
+    asks: bool
+    times: int
     has_cues: bool
     found: frozenset[str]
-
-    @property
-    def speaker(self) -> str:
-        return self.agent or self.text.speaker
 
 
 class WordFinder(Protocol):

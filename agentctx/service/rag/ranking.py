@@ -133,7 +133,7 @@ def scores(question: str, pool: Pool, weights: Mapping[str, float], dense_weight
     """
     if not pool.traits:
         return []
-    lengths = [each.text.words for each in pool.traits]
+    lengths = [each.words for each in pool.traits]
     by_offset = _NeighbourPositions.of(pool.neighbours)
     words = _word_scores(pool, np.array(lengths, np.float64), weights, by_offset).tolist()
     near = (NEARNESS * by_offset.sums(np.array(pool.nearness), NEARNESS_OF)).tolist()
@@ -204,10 +204,10 @@ def _style_scores(question: str, traits: Sequence[PassageTraits], lengths: Seque
     for at, each in enumerate(traits):
         if (speaker := each.speaker) and speaker.casefold() in folded:
             scores[at] += SPEAKER
-        if each.text.asks:
+        if each.asks:
             scores[at] -= ASKS
         if asks_when:
-            scores[at] += TIME * each.text.times / MOST_TIMES
+            scores[at] += TIME * each.times / MOST_TIMES
     return scores
 
 

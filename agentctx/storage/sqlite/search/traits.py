@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentctx.storage.chunk_texts import stored_cues
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.passage_traits import PassageTraits, TextTraits, WordFinder, traits_of
+from agentctx.storage.passage_traits import PassageTraits, WordFinder, traits_of
 from agentctx.storage.sqlite.search.filters import Condition
 
-_COLUMNS: Final = """chunks.id, chunks.entry, e.id, nullif(e.agent, ''),
-    chunks.words, nullif(chunks.speaker, ''), chunks.asks, chunks.times,
+_COLUMNS: Final = """chunks.id, chunks.entry, e.id, chunks.words,
+    coalesce(nullif(e.agent, ''), chunks.speaker, ''), chunks.asks, chunks.times,
     chunks.start_at = 0 AND instr(e.attributes, '"cues":') > 0"""
 _OF_CHUNKS: Final = f"""SELECT {_COLUMNS}
     FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value AND chunks.cue = 0
@@ -40,24 +40,21 @@ FindWords: TypeAlias = Callable[[Sequence[int]], dict[int, frozenset[str]]]
 
 
 class TraitsRow(NamedTuple):
-    """A row of `_COLUMNS`; in a damaged one, a column may have anything."""
+    """A row of `_COLUMNS`; NULL, or anything if it is damaged, stands for traits that are not known."""
 
     chunk: int
     seq: int
     entry: str
-    agent: str | None
-    words: int | None
-    speaker: str | None
-    asks: int
-    times: int
-    has_cues: int
+    words: Any
+    speaker: str
+    asks: Any
+    times: Any
+    has_cues: Any
 
     @property
-    def known(self) -> TextTraits | None:
-        """The traits of the text, if the row has them."""
-        if type(self.words) is type(self.asks) is type(self.times) is int:
-            return TextTraits(self.words, self.speaker or "", bool(self.asks), self.times)
-        return None
+    def is_complete(self) -> bool:
+        """Whether the row has the traits of its text."""
+        return type(self.words) is type(self.asks) is type(self.times) is int
 
 
 Rows: TypeAlias = dict[int, TraitsRow]
@@ -77,28 +74,29 @@ def of_entries(conn: Connection, seqs: Iterable[int]) -> Rows:
 
 
 def _rows(found: Iterable[Any]) -> Rows:
-    return {row[0]: TraitsRow(*row) for row in found}
+    rows = (TraitsRow(*row) for row in found)
+    return {row.chunk: row for row in rows if type(row.entry) is type(row.speaker) is str}
 
 
 def traits(
     conn: Connection, rows: Mapping[int, TraitsRow], words: WordFinder, in_memory: FindWords
 ) -> dict[int, PassageTraits]:
     """Return the traits of passages; those without a readable text are left out."""
-    known = {chunk: row.known for chunk, row in rows.items()}
-    found = in_memory([chunk for chunk, row in rows.items() if known[chunk] and not row.has_cues])
+    found = in_memory([chunk for chunk, row in rows.items() if row.is_complete and not row.has_cues])
     texts = _texts(conn, [chunk for chunk in rows if chunk not in found])
     found |= zip(texts, words.matches_in_each(list(texts.values())), strict=True)
     return {
-        chunk: PassageTraits(
-            row.entry,
-            known[chunk] or traits_of(texts[chunk][0]),
-            row.agent or "",
-            bool(row.has_cues),
-            found[chunk],
-        )
+        chunk: PassageTraits(*row[2:], found[chunk])
+        if row.is_complete
+        else _of_text(row, texts[chunk][0], found[chunk])
         for chunk, row in rows.items()
         if chunk in found
     }
+
+
+def _of_text(row: TraitsRow, text: str, found: frozenset[str]) -> PassageTraits:
+    words, speaker, asks, times = traits_of(text)
+    return PassageTraits(row.entry, words, row.speaker or speaker, asks, times, bool(row.has_cues), found)
 
 
 def _texts(conn: Connection, chunks: Sequence[int]) -> dict[int, list[str]]:

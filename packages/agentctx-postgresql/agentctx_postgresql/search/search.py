@@ -10,7 +10,7 @@ from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import is_chunk, stored_cues
 from agentctx.storage.faults import Faults
 from agentctx.storage.location import locate
-from agentctx.storage.passage_traits import PassageTraits, WordFinder, traits_of
+from agentctx.storage.passage_traits import PassageTraits, TextTraits, WordFinder, traits_of
 from agentctx.storage.search import (
     ChunksWithTurns,
     Distances,
@@ -106,10 +106,16 @@ def _traits(rows: Sequence[Any], words: WordFinder) -> dict[int, PassageTraits]:
     texts = [
         [text, row["agent"], row["labels"], *more] for (row, text), more in zip(sound, cues, strict=True)
     ]
+    found = words.matches_in_each(texts)
     return {
-        row["chunk"]: PassageTraits(row["id"], traits_of(text), row["agent"], bool(more), found)
-        for (row, text), more, found in zip(sound, cues, words.matches_in_each(texts), strict=True)
+        row["chunk"]: _passage(row, traits_of(text), bool(more), each)
+        for (row, text), more, each in zip(sound, cues, found, strict=True)
     }
+
+
+def _passage(row: Any, text: TextTraits, has_cues: bool, found: frozenset[str]) -> PassageTraits:
+    speaker = row["agent"] or text.speaker
+    return PassageTraits(row["id"], text.words, speaker, text.asks, text.times, has_cues, found)
 
 
 async def _rows(

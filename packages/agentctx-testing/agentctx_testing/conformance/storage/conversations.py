@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.storage.base import Storage
-from agentctx.storage.passage_traits import TextTraits
 from agentctx.storage.search import Filter
 from agentctx.text.chunking.base import Span
 from agentctx_testing.drafts import ALL, ManualClock, keyless, save, with_turns
@@ -33,8 +32,8 @@ class ConversationConformance:
         found = (await with_turns(storage, [asks], ALL, question="courier blue planner")).traits
         assert set(found) == set(chunks)
         first, _, last = (found[chunk] for chunk in chunks)
-        assert first.text == TextTraits(words=7, speaker="Ann", asks=True, times=2)
-        assert (first.speaker, last.speaker, last.text.words, last.text.asks) == ("Ann", "a", 2, False)
+        assert (first.words, first.speaker, first.asks, first.times) == (7, "Ann", True, 2)
+        assert (last.words, last.speaker, last.asks, last.times) == (2, "a", False, 0)
         assert (len(first.found), len(last.found)) == (1, 1)
 
     async def test_cues_count_as_words_of_the_text_to_which_they_lead(self, storage: Storage) -> None:
