@@ -13,7 +13,7 @@ import pytest
 
 from agentctx.errors import DriverUnsuitable, StorageFailed, StorageFull
 from agentctx.storage.file import driver
-from agentctx.storage.file.driver import Connection, DriverCandidate, choose, open_connection
+from agentctx.storage.file.driver import Connection, DriverCandidate, choose, mapped, open_connection
 from tests.durability.powercut_recording import strace_is_missing
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
@@ -95,7 +95,7 @@ class TestWriterConnection:
             ("secure_delete", 1),
             ("trusted_schema", 0),
             ("cell_size_check", 1),
-            ("cache_size", -20_000),
+            ("cache_size", -8_000),
             ("journal_size_limit", 64 * 1024 * 1024),
             ("mmap_size", 0),
         ],
@@ -104,13 +104,40 @@ class TestWriterConnection:
         with closing(open_connection(tmp_path / "a.db")) as connection:
             assert pragma(connection, name) == value
 
-    def test_mapped_pages_are_not_checked_cell_by_cell(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("name", "value"), [("mmap_size", 0), ("cache_size", -4_000), ("cell_size_check", 0)]
+    )
+    def test_every_pragma_of_a_reader_is_set(self, tmp_path: Path, name: str, value: object) -> None:
         with (
             closing(open_connection(tmp_path / "a.db")),
             closing(open_connection(tmp_path / "a.db", readonly=True)) as reader,
         ):
-            assert pragma(reader, "mmap_size") == 256 * 1024 * 1024
-            assert pragma(reader, "cell_size_check") == 0
+            assert pragma(reader, name) == value
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+    def test_a_reader_maps_the_file_only_while_it_is_asked_to(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.db"
+
+        def is_mapped() -> bool:
+            maps = Path("/proc/self/maps").read_text().splitlines()
+            return str(path) in {line.split()[-1] for line in maps}
+
+        def fail(reader: Connection) -> None:
+            with mapped(reader):
+                assert reader.execute("SELECT x FROM t").fetchall() == [("a" * 100_000,)]
+                assert is_mapped()
+                raise LookupError
+
+        with closing(open_connection(path)) as writer:
+            writer.execute("CREATE TABLE t (x)")
+            writer.execute("INSERT INTO t VALUES (?)", ("a" * 100_000,))
+            writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            with closing(open_connection(path, readonly=True)) as reader:
+                reader.execute("BEGIN")
+                for _ in range(2):
+                    with pytest.raises(LookupError):
+                        fail(reader)
+                    assert not is_mapped()
 
     @pytest.mark.parametrize("name", ["a?mode=memory.db", "100%25 #1.db", "ünïcode 文.db", "file:x.db"])
     def test_any_file_name_is_taken_literally(self, tmp_path: Path, name: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from agentctx.storage.file import vec0
-from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection
+from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection, mapped
 from agentctx.storage.search import NearestChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.vectors import vec0_shadow
@@ -139,7 +139,10 @@ class SpaceIndex:
         self, conn: Connection, chunks: Sequence[int]
     ) -> tuple[list[VerifiedVector], frozenset[int]]:
         """Return the undamaged vectors of the chunks, and the chunks whose vector is damaged."""
-        rows = self._proofs(conn, _OF_ENTRIES, chunks)
+        if not chunks:
+            return [], frozenset()
+        with mapped(conn):
+            rows = self._proofs(conn, _OF_ENTRIES, chunks)
         damaged = _damaged(rows)
         sound = [row for row in rows if row[0] not in damaged]
         return [VerifiedVector(row[0], row[6], row[4], row[5], bool(row[7])) for row in sound], damaged

@@ -61,6 +61,13 @@ async def test_a_vector_is_read_once(storage: SqliteStorage) -> None:
     assert [hit.chunk for hit in first.nearest(3)] == chunks
 
 
+async def test_the_file_is_not_mapped_after_a_measurement(storage: SqliteStorage) -> None:
+    space, chunks = await filled(storage, 3)
+    await measure(storage, VerifiedVectors(space.id), chunks)
+    sizes = await storage.db.readers.run(lambda conn: conn.execute("PRAGMA mmap_size").fetchone())
+    assert sizes == (0,)
+
+
 async def test_a_deleted_vector_is_not_measured(storage: SqliteStorage) -> None:
     space, chunks = await filled(storage, 3)
     verified = VerifiedVectors(space.id)
