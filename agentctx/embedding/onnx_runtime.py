@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentctx.errors import ConfigInvalid
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession, RunOptions
 
 
 def onnxruntime() -> Any:
@@ -54,6 +55,16 @@ def open_session(model: Path, *, threads: int, hint: str) -> InferenceSession:
     options.enable_mem_pattern = False
     options.log_severity_level = 4
     try:
-        return runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base class
         raise ConfigInvalid(f"{model} cannot be loaded as an ONNX model: {error}", hint=hint) from error
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc's; reading the file took its heap
+        trim(0)
+    return session
+
+
+def returning_memory() -> RunOptions:
+    """Return options of a run that ends by giving unused memory of the session back to the system."""
+    options: RunOptions = onnxruntime().RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options

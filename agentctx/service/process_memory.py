@@ -16,8 +16,10 @@ log = structlog.get_logger("agentctx.daemon")
 _PR_SET_DUMPABLE: Final = 4
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-_TRIM_THRESHOLD_BYTES: Final = 128 * 1024
-"""Bytes; glibc's initial thresholds, which it would raise to up to 32 MiB as larger blocks are freed."""
+_OWN_MAPPING_BYTES: Final = 1024 * 1024
+"""Larger blocks are mapped one by one, with a page fault for each page; those of a question are smaller."""
+_SPARE_BYTES: Final = 4 * 1024 * 1024
+"""How much each heap keeps for the next question."""
 
 
 def keep_private() -> None:
@@ -42,8 +44,8 @@ def return_freed_memory() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _TRIM_THRESHOLD_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES)
+        mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _SPARE_BYTES)
 
 
 def resident_bytes() -> int:

@@ -205,6 +205,7 @@ def _embed_each(
         row, windows = model.vector(text, dimension)
         rows.append(row)
         windowed += windows > 1
+    model.return_memory()
     return rows, windowed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -223,7 +224,12 @@ def read_wordpiece(path: Path) -> WordPiece | None:
         OSError: the file cannot be read.
         ValueError: the file is not JSON.
     """
-    described = json.loads(path.read_bytes())
+    return _wordpiece(path.read_bytes())
+
+
+@functools.lru_cache(maxsize=1)  # the model and the judge use the same, of 8 MB
+def _wordpiece(file: bytes) -> WordPiece | None:
+    described = json.loads(file)
     return WordPiece(described["model"]["vocab"]) if _is_plain_bert(described) else None
 
 

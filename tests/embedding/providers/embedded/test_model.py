@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto
 
-from agentctx.embedding.providers.embedded.model import input_types, load_model, output_name, pool
-from agentctx.embedding.providers.embedded.tokens import OVERLAP, WINDOW
+from agentctx.embedding.providers.embedded.model import (
+    LONG_RUN,
+    SentenceModel,
+    input_types,
+    load_model,
+    output_name,
+    pool,
+)
+from agentctx.embedding.providers.embedded.tokens import OVERLAP, WINDOW, TokenWindows
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from tests.embedding.providers.embedded.tiny import DIMENSION, TABLE, WORDS, write_model, write_tokenizer
 
@@ -46,6 +55,35 @@ def test_a_long_text_is_the_weighted_average_of_its_windows(tmp_path: Path) -> N
     second = ENDS + OVERLAP * ROW["cat"] + 10 * ROW["dog"]
     assert windows == 2
     assert vector[0] == pytest.approx(unit(first + second), abs=1e-5)
+
+
+class RecordedSession:
+    """Keeps the number of tokens of each run, and whether it returned memory."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, bool]] = []
+
+    def get_inputs(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name="input_ids", type="tensor(int64)")]
+
+    def get_outputs(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name="sentence_embedding")]
+
+    def run(self, _: list[str], feed: dict[str, Any], options: object) -> list[Any]:
+        self.runs.append((feed["input_ids"].shape[1], options is not None))
+        return [np.ones((1, 2), np.float32)]
+
+
+def test_memory_is_returned_once_after_a_long_text() -> None:
+    session: Any = RecordedSession()
+    model = SentenceModel(session, TokenWindows(lambda text: ([1], [4] * len(text.split()), [2])))
+    model.vector("cat " * 9, 2)
+    model.return_memory()
+    assert session.runs == [(11, False)]
+    model.vector("cat " * LONG_RUN, 2)
+    model.return_memory()
+    model.return_memory()
+    assert session.runs[1:] == [(LONG_RUN + 2, False), (3, True)]
 
 
 def test_an_unexpected_dimension_stops(tmp_path: Path) -> None:

@@ -255,6 +255,8 @@ class CountingModel(SentenceModel):
         assert self.gate.wait(30)
         return np.ones((1, dimension), np.float32), 1
 
+    def return_memory(self) -> None: ...
+
 
 @pytest.fixture
 async def counting() -> CountingModel:

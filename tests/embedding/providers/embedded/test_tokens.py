@@ -163,3 +163,9 @@ def test_a_missing_package_is_reported_with_how_to_install_it(
     with pytest.raises(ConfigInvalid, match="needs the package tokenizers") as raised:
         TokenWindows.load(tmp_path / "tokenizer.json")
     assert "install tokenizers" in (raised.value.hint or "")
+
+
+def test_equal_files_share_one_vocabulary(tmp_path: Path) -> None:
+    copy = tmp_path / "tokenizer.json"
+    copy.write_bytes(PUBLISHED.read_bytes())
+    assert read_wordpiece(copy) is read_wordpiece(PUBLISHED)
