@@ -95,7 +95,7 @@ class HttpServer:
 
     def _stop_accepting(self) -> None:
         for server in self._servers:
-            server.should_exit = True
+            server.exit()
 
     async def _drain(self) -> None:
         """Wait for requests, and longer for replies of vendors, since they take minutes; the rest is cut."""
@@ -113,6 +113,18 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._exiting = asyncio.Event()
+
+    def exit(self) -> None:
+        self.should_exit = True
+        self._exiting.set()
+
+    async def main_loop(self) -> None:
+        """Wait for `exit`; uvicorn's looks for it ten times a second."""
+        await self._exiting.wait()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield  # the daemon handles signals

@@ -28,8 +28,8 @@ FIRST_PROOF_S: Final = 30.0
 PROOF_EVERY_S: Final = 45.0
 """Short enough to report a fault within a minute if the proof itself is quick."""
 LONGEST_REST_S: Final = 3_600.0
-_REST_FACTOR: Final = 100
-"""The pause after a proof, as a multiple of its duration: a proof reads the ids of every row."""
+_REST_FACTOR: Final = 1_000
+"""The pause after a proof, as a multiple of its duration: it reads the ids of every row."""
 SAMPLE: Final = 20
 MAX_HITS: Final = 50
 NEAREST: Final = 10

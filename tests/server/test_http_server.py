@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+import uvicorn
 from starlette.types import ASGIApp
 
 from agentctx.config.schema import ServerSettings
@@ -150,3 +151,17 @@ async def test_the_server_moves_to_another_socket_and_answers_running_requests(t
             await daemon.server.stop()
             with pytest.raises(OSError, match="refused"):
                 await asyncio.open_unix_connection(os.fspath(elsewhere))
+
+
+async def test_an_idle_server_wakes_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks: list[int] = []
+
+    async def on_tick(_: uvicorn.Server, counter: int) -> bool:
+        ticks.append(counter)
+        return len(ticks) > 9
+
+    monkeypatch.setattr(uvicorn.Server, "on_tick", on_tick)
+    async with running() as daemon:
+        assert await daemon.is_healthy()
+        await daemon.server.stop()
+    assert not ticks

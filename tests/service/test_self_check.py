@@ -113,7 +113,7 @@ async def test_violations_are_logged_again_when_there_are_more(core: Core, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("took_s", "rest"), [(0.0, PROOF_EVERY_S), (0.3, PROOF_EVERY_S), (2.0, 200.0), (60.0, LONGEST_REST_S)]
+    ("took_s", "rest"), [(0.0, PROOF_EVERY_S), (0.03, PROOF_EVERY_S), (0.3, 300.0), (60.0, LONGEST_REST_S)]
 )
 def test_slow_proofs_run_less_often(took_s: float, rest: float) -> None:
     assert rest_s(took_s) == rest
