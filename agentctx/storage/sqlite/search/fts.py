@@ -124,6 +124,11 @@ def corpus(conn: Connection) -> Corpus:
     return Corpus(chunks, sum(lengths))
 
 
+def newest_chunk(conn: Connection) -> int:
+    """Return the greatest chunk in the index; 0 if it is empty."""
+    return int(conn.execute("SELECT coalesce(max(id), 0) FROM chunk_fts_docsize").fetchone()[0])
+
+
 def occurrences(conn: Connection, token: str) -> tuple[Numbers, Numbers]:
     """Return the chunks of all namespaces that have a token, ascending, and how often each has it."""
     found = numbers(conn.execute(_OCCURRENCES, (token,)).fetchone()[0])

@@ -84,7 +84,7 @@ class WordPostings:
         self._names: dict[str | None, int] = {}
         self._chunks: Numbers = np.zeros(1, np.int64)
         """The chunk of each slot; the first slot has none."""
-        self._keys: Numbers = np.full(1, -(2**63))
+        self._keys: Numbers = np.zeros(1, np.int64)
         """The greatest chunk up to each slot, to find slots by."""
         self._late: dict[int, int] = {}
         """The slots of chunks that were added after greater ones."""
@@ -100,6 +100,11 @@ class WordPostings:
         """Memory used."""
         slots = self._chunks.nbytes + self._keys.nbytes + self._columns.nbytes
         return slots + POSTING_BYTES * sum(len(run.slots) + 3 * len(run.words) for run in self._runs)
+
+    @property
+    def newest(self) -> int:
+        """The greatest chunk ever added."""
+        return int(self._keys[self._count - 1])
 
     @property
     def is_sparse(self) -> bool:

@@ -3,8 +3,8 @@
 The writer reports the chunks whose words a commit changed before the commit is acknowledged. They match
 nothing from then on, until a question, or the background, has read them again. A question says which reports
 came before its snapshot, and reads only the chunks of these, since the snapshot may be older than the others.
-Then the totals of the postings must equal those of the snapshot: whatever else has changed the index, another
-program or damage, is noticed by that.
+Then the totals of the postings must equal those of the snapshot, which has no newer chunk: whatever else has
+changed the index, another program or damage, is noticed by that.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class PostingsCache:
         postings = self._postings
         if postings is None or not self._is_whole or not self._read_changed(conn, postings, reports):
             return None
-        if postings.corpus != corpus:
+        if not _is_equal(conn, postings, corpus):
             self._is_doubted = True
             return None
         return postings
@@ -204,7 +204,7 @@ class PostingsCache:
             return None
         if not self._read_changed(conn, postings, reports):
             return None
-        is_equal = postings.corpus == corpus
+        is_equal = _is_equal(conn, postings, corpus)
         return is_equal if is_equal or not self._changed else None
 
     def _load_slice(self, conn: Connection, postings: WordPostings, reports: int) -> bool:
@@ -215,6 +215,11 @@ class PostingsCache:
                 self._add(conn, postings, chunks, reports)
                 self._last = chunks[-1]
         return not chunks
+
+
+def _is_equal(conn: Connection, postings: WordPostings, corpus: Corpus) -> bool:
+    """Return whether the postings are those of the index; a new text may be as long as what it replaced."""
+    return postings.corpus == corpus and fts.newest_chunk(conn) <= postings.newest
 
 
 def _read(conn: Connection, chunks: Sequence[int]) -> Batch:

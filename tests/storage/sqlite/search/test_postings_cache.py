@@ -12,6 +12,7 @@ import pytest
 
 from agentctx.errors import StorageFailed
 from agentctx.storage.file.driver import Connection
+from agentctx.storage.records import Draft
 from agentctx.storage.search import Filter, WordResults
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import fts, postings_cache, word_index
@@ -127,7 +128,7 @@ class RandomWrites:
             saved = await engine.entries.save(self._draft(), embed=self.random.random() < 0.5)
             self._live = [*(each for each in self._live if each != saved.id), saved.id]
 
-    def _draft(self) -> Any:
+    def _draft(self) -> Draft:
         drawn = self.random
         attributes: dict[str, Any] = {"category": "fact", "tags": ["ops"]}
         if drawn.random() < 0.2:
@@ -340,3 +341,88 @@ async def test_concurrent_questions_while_words_change(storage: SqliteStorage) -
     await storage.db.postings.refreshed()
     assert len(await found_by_words(storage, "otter")) == 20
     assert len(await found_by_words(storage, "numbat")) == 10
+
+
+async def test_another_program_that_replaces_a_text_by_one_as_long_is_noticed(
+    tmp_path: Path, storage: SqliteStorage, clock: ManualClock
+) -> None:
+    saved = await save(storage, draft("otter", labels=""))
+    assert await found_by_words(storage, "otter") == [saved.id]
+    other = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock, words_mb=0)
+    await save(other, draft("crane", labels=""))
+    await other.close()
+    assert await found_by_words(storage, "otter") == []
+    assert await found_by_words(storage, "crane") == [saved.id]
+
+
+async def test_many_forgotten_texts_displace_no_other(storage: SqliteStorage) -> None:
+    near = [await save(storage, keyless(f"otter otter {number}")) for number in range(60)]
+    far = await save(storage, keyless("an otter among many other words of a long text"))
+    assert len(await found_by_words(storage, "otter")) == 50
+    for each in near:
+        await storage.entries.delete(each.id)
+    assert [hit.entry for hit in (await storage.search.by_words("otter", ALL, 1)).hits] == [far.id]
+
+
+def labelled(label: str, **changes: Any) -> Draft:
+    return draft("otter heron", labels=label, attributes={"category": "fact", "tags": [label]}, **changes)
+
+
+@pytest.fixture
+async def fresh(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteStorage]:
+    """Another database."""
+    opened = await SqliteStorage.open(tmp_path / "fresh.db", clock=clock)
+    opened.search = PostingsFirst(opened.db)
+    yield opened
+    await opened.close()
+
+
+async def test_scores_do_not_depend_on_what_was_forgotten_or_changed(
+    storage: SqliteStorage, fresh: SqliteStorage
+) -> None:
+    assert await found_by_words(storage, "otter") == []
+    for number in range(12):
+        gone = await save(storage, keyless(f"otter crane only{number}"))
+        await save(storage, labelled(WORDS[number]))
+        await found_by_words(storage, "otter")
+        await storage.entries.delete(gone.id)
+    for each in (storage, fresh):
+        await save(each, labelled("lynx"))
+        await save(each, keyless("heron crane"))
+    for question in ("otter", "crane heron lynx"):
+        found, expected = [await each.search.by_words(question, ALL, 5) for each in (storage, fresh)]
+        assert [hit.score for hit in found.hits] == pytest.approx([hit.score for hit in expected.hits])
+        assert found.counts == expected.counts
+    assert search_of(storage).answered == 15
+
+
+async def test_what_is_written_while_the_postings_are_loaded_is_found_and_what_is_forgotten_is_not(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings_cache, "CHUNKS_PER_SLICE", 2)
+    saved = [await save(storage, labelled(f"heron{number}", key=f"k{number}")) for number in range(9)]
+    load_slice, loop = storage.db.postings._load_slice, asyncio.get_running_loop()
+    slices = 0
+
+    async def write() -> None:
+        await storage.entries.delete(saved[slices].id)
+        await save(storage, labelled("crane", key=f"k{8 - slices}"))
+        await save(storage, keyless("otter lynx"))
+
+    def while_writing(conn: Connection, *rest: Any) -> bool:
+        nonlocal slices
+        if slices < 4:
+            asyncio.run_coroutine_threadsafe(write(), loop).result(10)
+        slices += 1
+        return load_slice(conn, *rest)
+
+    monkeypatch.setattr(storage.db.postings, "_load_slice", while_writing)
+    await found_by_words(storage, "otter")
+    questions = ("otter", "crane", "lynx", "heron0")
+    found = [await storage.search.by_words(each, ALL, 50) for each in questions]
+    assert search_of(storage).answered == 5
+    assert slices > 5
+    storage.db.postings._postings = None
+    expected = [await SqliteSearch.by_words(search_of(storage), each, ALL, 50) for each in questions]
+    assert [each.counts for each in found] == [each.counts for each in expected]
+    assert [each.hits for each in found] == [each.hits for each in expected]
