@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from agentctx.storage.records import Draft
 from agentctx.storage.search import Filter, WordResults
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import fts, postings_cache, word_index
-from agentctx.storage.sqlite.search.postings import WordPostings
+from agentctx.storage.sqlite.search.postings import Batch, WordPostings
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
 from agentctx.storage.trust import Source
 from agentctx_testing.conformance.storage.conversations import ConversationConformance
@@ -426,3 +426,23 @@ async def test_what_is_written_while_the_postings_are_loaded_is_found_and_what_i
     expected = [await SqliteSearch.by_words(search_of(storage), each, ALL, 50) for each in questions]
     assert [each.counts for each in found] == [each.counts for each in expected]
     assert [each.hits for each in found] == [each.hits for each in expected]
+
+
+async def test_a_text_that_is_forgotten_while_a_question_reads_it_leaves_no_trace(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await save(storage, keyless("the otter sleeps"))
+    await found_by_words(storage, "otter")
+    saved = await save(storage, keyless("the zorilla sleeps"))
+    read, loop = postings_cache._read, asyncio.get_running_loop()
+
+    def and_forget(conn: Connection, chunks: Sequence[int]) -> Batch:
+        batch = read(conn, chunks)
+        asyncio.run_coroutine_threadsafe(storage.entries.delete(saved.id), loop).result(10)
+        return batch
+
+    with monkeypatch.context() as patched:
+        patched.setattr(postings_cache, "_read", and_forget)
+        await storage.search.by_words("sleeps", ALL, 5)
+    assert await storage.upkeep.tidy()
+    assert not any(hash("zorilla") in run.words for run in postings_of(storage)._runs)
