@@ -144,8 +144,11 @@ class WordPostings:
 
     def remove(self, chunks: Sequence[int]) -> None:
         """Let chunks match nothing from now on; their postings stay until `erase_removed`."""
+        known = [chunk for chunk in chunks if chunk <= self.newest]
+        if not known:
+            return
         with self._changing:
-            slots = np.unique(self._slots_of(chunks))
+            slots = np.unique(self._slots_of(known))
             self.corpus = Corpus(
                 self.corpus.chunks - len(slots), self.corpus.tokens - int(self._columns[0, slots].sum())
             )
