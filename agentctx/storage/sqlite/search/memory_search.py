@@ -33,10 +33,10 @@ class TokenHashes:
 
     def of(self, conn: Connection, texts: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the hashes of the tokens of each text."""
+        if len(self._known) > MAX_REMEMBERED:
+            self._known = {}
         known = self._known
         if missing := [text for text in texts if hash(text) not in known]:
-            if len(known) > MAX_REMEMBERED:
-                self._known = known = {}
             for text, tokens in zip(missing, fts.tokens_of(conn, missing), strict=True):
                 known[hash(text)] = tuple(map(hash, tokens))
         return [known[hash(text)] for text in texts]
