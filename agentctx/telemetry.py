@@ -19,7 +19,7 @@ from typing import Literal, Self, TypeAlias
 from agentctx.wire.protocol import InjectionPosition
 
 Stage: TypeAlias = Literal[
-    "words", "vectors", "distances", "fuse", "traits", "rank", "resolve", "judge", "rerank"
+    "words", "vectors", "distances", "fuse", "traits", "rank", "resolve", "rate", "judge", "rerank"
 ]
 """A part of answering a question. Embedding the question is reported with `Telemetry.embedding`."""
 EmbedKind: TypeAlias = Literal["batch", "query", "probe", "canary", "calibration", "comparison"]

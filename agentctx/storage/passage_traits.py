@@ -42,7 +42,6 @@ class PassageTraits(NamedTuple):
     speaker: str
     asks: bool
     times: int
-    has_cues: bool
     found: frozenset[str]
 
 

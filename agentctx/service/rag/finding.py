@@ -13,12 +13,12 @@ from time import perf_counter
 from types import TracebackType
 
 from agentctx.service.rag.candidate import Candidate
-from agentctx.service.rag.cues import ranked_by_relevance
+from agentctx.service.rag.cues import cues_for, ranked_by_relevance
 from agentctx.service.rag.explain import Ranks, ranks_of
 from agentctx.service.rag.fuse import fuse, merge
 from agentctx.service.rag.periods import Period, narrowed
 from agentctx.service.rag.question import Question
-from agentctx.service.rag.ranking import rank, with_neighbours
+from agentctx.service.rag.ranking import rank, searched_texts, with_neighbours
 from agentctx.service.rag.relevance import Calibration, log_odds, probability, relevance, relevance_by_words
 from agentctx.service.rag.unmeasured import leader, leader_first, to_choose_from, worth_reading
 from agentctx.service.rag.word_match import QuestionWords
@@ -27,6 +27,7 @@ from agentctx.storage.search import (
     Distances,
     Nearest,
     NearestChunk,
+    Neighbours,
     ResolvedChunk,
     SearchWords,
     Steps,
@@ -151,18 +152,21 @@ def passages(search: SearchInput) -> Steps[Ranking]:
             [each.chunk for each in read], question.filter, search.query, search.words
         )
     with stopwatch.stage("rank"):
-        level = search.level
         always = {each.chunk for each in (read if question.order == "distance" else more)}
-        rated = _rated(search, read, around, rarity, level, always)
-    wanted = [each.chunk for each in rated]
+        ranked = _ranked(search, read, around, rarity, always)
     with stopwatch.stage("resolve"):
-        texts: Mapping[int, ResolvedChunk] = yield Texts(wanted, question.filter)
-    rated = narrowed([each for each in rated if each.chunk in texts], texts, search.periods)
-    ranked_only = around.traits.keys() - set(wanted)
+        texts: Mapping[int, ResolvedChunk] = yield Texts([each.chunk for each in ranked], question.filter)
+    with stopwatch.stage("rate"):
+        level, matched = search.level, _matched(search.words, texts)
+        readable = [each for each in ranked if each.chunk in texts]
+        rated = narrowed(
+            _rated(search, readable, texts, matched, around.turns, rarity, level), texts, search.periods
+        )
+    ranked_only = around.traits.keys() - {each.chunk for each in ranked}
     gone = [each for each in read if each.chunk not in texts.keys() | ranked_only]
     shown = texts.keys() | {each.chunk for each in gone}
     rest = [each for each in fused if each.chunk not in shown]
-    words = frozenset[str]().union(*(each.found for each in around.traits.values()))
+    words = frozenset[str]().union(*matched.values())
     return Ranking([*rated, *gone], rest, texts, search.degraded, level, words)
 
 
@@ -198,22 +202,19 @@ def _distances(
     return distances
 
 
-def _rated(
+def _ranked(
     search: SearchInput,
     read: Sequence[Candidate],
     around: ChunksWithTurns,
     rarity: Mapping[str, float],
-    level: float | None,
     always: Collection[int],
 ) -> list[Candidate]:
-    """Rank what was read, together with neighbouring turns, and rate the best of it, and what is `always`."""
-    words, traits = search.words, around.traits
-    members = with_neighbours(
-        [each for each in read if each.chunk in traits], around.turns, traits, around.distances
-    )
-    ranked = rank(
+    """Rank what was read, together with neighbouring turns; return the best of it, and what is `always`."""
+    traits = around.traits
+    present = [each for each in read if each.chunk in traits]
+    return rank(
         search.question.text,
-        members,
+        with_neighbours(present, around.turns, traits, around.distances),
         traits,
         around.turns,
         rarity=rarity,
@@ -221,19 +222,36 @@ def _rated(
         limit=max(READ, search.question.limit + SPARE),
         always=always,
     )
-    with_cues = {each.chunk for each in ranked if traits[each.chunk].has_cues}
-    matched = {each.chunk: traits[each.chunk].found for each in ranked}
-    ranked = [
+
+
+def _matched(words: QuestionWords, texts: Mapping[int, ResolvedChunk]) -> dict[int, frozenset[str]]:
+    """Return the question's words in each text. An index knows them too, but takes more for the same word."""
+    found = words.matches_in_each([searched_texts(each) for each in texts.values()])
+    return dict(zip(texts, found, strict=True))
+
+
+def _rated(
+    search: SearchInput,
+    ranked: Sequence[Candidate],
+    texts: Mapping[int, ResolvedChunk],
+    matched: Mapping[int, frozenset[str]],
+    turns: Neighbours,
+    rarity: Mapping[str, float],
+    level: float | None,
+) -> list[Candidate]:
+    """Rate candidates, which keep their order, except that those with cues and a leader move."""
+    with_cues = {each.chunk for each in ranked if cues_for(texts[each.chunk])}
+    weighed = [
         each._replace(rarity=sum(rarity.get(word, 0.0) for word in matched[each.chunk])) for each in ranked
     ]
-    leads = leader(ranked)
-    is_degraded = search.query is None
-    rated = rate(ranked, matched, words, level, search.calibration, with_cues, leads, is_degraded=is_degraded)
+    leads, is_degraded = leader(weighed), search.query is None
+    words, calibration = search.words, search.calibration
+    rated = rate(weighed, matched, words, level, calibration, with_cues, leads, is_degraded=is_degraded)
     if with_cues and level is not None:
         rated = ranked_by_relevance(rated, with_cues)
     rated = less_likely(rated, search.question.tries)
-    turns = {chunk for of, row in around.turns.items() for chunk in (of, *row.values())}
-    return leader_first(behind_the_best(rated, turns), leads)
+    said = {chunk for of, row in turns.items() for chunk in (of, *row.values())}
+    return leader_first(behind_the_best(rated, said), leads)
 
 
 def less_likely(rated: Sequence[Candidate], tries: int) -> list[Candidate]:

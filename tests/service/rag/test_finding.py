@@ -68,7 +68,7 @@ def text(chunk: int) -> ResolvedChunk:
 
 
 def traits(chunk: int, content: str = "apple") -> PassageTraits:
-    return PassageTraits(str(chunk), *traits_of(content), has_cues=False, found=QUESTION.found([content]))
+    return PassageTraits(str(chunk), *traits_of(content), found=QUESTION.found([content]))
 
 
 def of(*chunks: int) -> dict[int, PassageTraits]:

@@ -23,9 +23,7 @@ RARITY = {"guitar": 3.0, "bought": 2.0}
 
 def traits(text: str, found: frozenset[str] = frozenset(), agent: str = "", chunk: int = 0) -> PassageTraits:
     own = traits_of(text)
-    return PassageTraits(
-        str(chunk), own.words, agent or own.speaker, own.asks, own.times, has_cues=False, found=found
-    )
+    return PassageTraits(str(chunk), own.words, agent or own.speaker, own.asks, own.times, found=found)
 
 
 def ranked(

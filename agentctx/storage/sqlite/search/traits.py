@@ -86,7 +86,7 @@ def traits(
     texts = _texts(conn, [chunk for chunk in rows if chunk not in found])
     found |= zip(texts, words.matches_in_each(list(texts.values())), strict=True)
     return {
-        chunk: PassageTraits(*row[2:], found[chunk])
+        chunk: PassageTraits(*row[2:-1], found[chunk])
         if row.is_complete
         else _of_text(row, texts[chunk][0], found[chunk])
         for chunk, row in rows.items()
@@ -96,7 +96,7 @@ def traits(
 
 def _of_text(row: TraitsRow, text: str, found: frozenset[str]) -> PassageTraits:
     words, speaker, asks, times = traits_of(text)
-    return PassageTraits(row.entry, words, row.speaker or speaker, asks, times, bool(row.has_cues), found)
+    return PassageTraits(row.entry, words, row.speaker or speaker, asks, times, found)
 
 
 def _texts(conn: Connection, chunks: Sequence[int]) -> dict[int, list[str]]:

@@ -102,20 +102,19 @@ async def chunks_with_turns(
 
 def _traits(rows: Sequence[Any], words: WordFinder) -> dict[int, PassageTraits]:
     sound = [(row, text) for row in rows if (text := _sound_text(row)) is not None]
-    cues = [() if row["start_at"] else stored_cues(row["attributes"]) for row, _ in sound]
+    cues = (() if row["start_at"] else stored_cues(row["attributes"]) for row, _ in sound)
     texts = [
         [text, row["agent"], row["labels"], *more] for (row, text), more in zip(sound, cues, strict=True)
     ]
     found = words.matches_in_each(texts)
     return {
-        row["chunk"]: _passage(row, traits_of(text), bool(more), each)
-        for (row, text), more, each in zip(sound, cues, found, strict=True)
+        row["chunk"]: _passage(row, traits_of(text), each)
+        for (row, text), each in zip(sound, found, strict=True)
     }
 
 
-def _passage(row: Any, text: TextTraits, has_cues: bool, found: frozenset[str]) -> PassageTraits:
-    speaker = row["agent"] or text.speaker
-    return PassageTraits(row["id"], text.words, speaker, text.asks, text.times, has_cues, found)
+def _passage(row: Any, text: TextTraits, found: frozenset[str]) -> PassageTraits:
+    return PassageTraits(row["id"], text.words, row["agent"] or text.speaker, text.asks, text.times, found)
 
 
 async def _rows(
