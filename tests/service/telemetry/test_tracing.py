@@ -87,7 +87,7 @@ async def test_a_question_and_its_stages(
         "gen_ai.data_source.id": "agentctx",
         "gen_ai.retrieval.top_k": 7,
     }
-    stages = {"words", "vectors", "fuse", "resolve", "rank"}
+    stages = {"words", "vectors", "fuse", "traits", "rank", "resolve", "rate"}
     assert collector.children(retrieval) == stages | {"embeddings bag-of-words"}
 
 
