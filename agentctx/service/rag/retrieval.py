@@ -42,6 +42,9 @@ POOL_PER_RESULT = 4
 MANY_CHUNKS = 30_000
 """From this many chunks on, words and vectors are searched at the same time."""
 
+HEAD_START_S = 0.001
+"""How long the model's thread has the interpreter for itself, to prepare the question: .2 ms."""
+
 
 class QueryEmbedder(Protocol):
     """The part of an embedder that retrieval needs."""
@@ -114,8 +117,8 @@ class Retrieval:
                         embedding = asyncio.ensure_future(
                             self._vector(space, serving.embedder, question.text)
                         )
-                        # What follows is done while the model is running in its thread.
-                        await asyncio.sleep(0)
+                        # The model's thread begins before this one goes on: then both work at the same time.
+                        await asyncio.wait([embedding], timeout=HEAD_START_S)
                         asked = self._input(question, pool, stopwatch)
                         query = await embedding
                         known = replace(

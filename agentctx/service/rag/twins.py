@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -176,13 +175,26 @@ def _is_proper(word: str, asked: TextNames, passages: Sequence[str], joined: str
         return False
     if word in joined and any(name not in each and _is_word(word, each) for each in passages):
         return False
-    if name in joined and re.search(rf"[\w,] {name}(?!\w)", joined):
+    if any(_is_letter(joined, at - 1) or joined[at - 1 : at] == "," for at in _places(f" {name}", joined)):
         return True
     return word in asked.proper and not (is_first and _is_word(name, joined))
 
 
 def _is_word(word: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){word}(?!\w)", text) is not None
+    return any(not _is_letter(text, at - 1) for at in _places(word, text))
+
+
+def _places(words: str, text: str) -> Iterator[int]:
+    """Yield where words are in a text, not longer ones that begin like the last. No pattern is compiled."""
+    at = text.find(words)
+    while at >= 0:
+        if not _is_letter(text, at + len(words)):
+            yield at
+        at = text.find(words, at + 1)
+
+
+def _is_letter(text: str, at: int) -> bool:
+    return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
 
 
 def _missing(words: frozenset[str], passage: TextNames) -> frozenset[str]:

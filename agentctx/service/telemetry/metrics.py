@@ -93,8 +93,8 @@ EMBEDDINGS_READY = _gauge("agentctx_embeddings_ready", "1 when meaning takes par
 
 SEARCH_SECONDS = _histogram(
     "agentctx_search_seconds",
-    "Answering a question, by stage: words, embed, vectors, distances, fuse, traits, rank, resolve, rate, judge, "
-    "rerank and total",
+    "Answering a question, by stage: words, embed, vectors, distances, fuse, traits, rank, resolve, rate, "
+    "judge, rerank and total",
     "stage",
 )
 DEGRADED = _counter(
