@@ -50,7 +50,7 @@ class SqliteConnections:
         self.faults = Faults()
         """Rows and vectors that did not match their checksum."""
         self.caches = VectorCaches(readers, memory_mb * MEBIBYTE, self.faults)
-        self.postings = PostingsCache(readers, words_mb * MEBIBYTE)
+        self.postings = PostingsCache(readers, words_mb * MEBIBYTE, self.caches.refreshed)
         writer.noted = self.postings.note
         self.keyword_gap: str | None = None
 
