@@ -74,6 +74,7 @@ _WORDS: Final = {
     "key_prefix": "Only entries whose key begins with this.",
     "withdrawn": "Include entries whose file is gone or says something else.",
     "marked": "Only withdrawn entries, and those whose file could not be seen.",
+    "waiting": "Only entries that wait for a review.",
     "include_superseded": "Also entries that others supersede or resolve.",
     "content": "False leaves out the texts.",
     "cursor": "The `next` of the previous page.",

@@ -234,11 +234,13 @@ def import_entries(
     dry_run: bool = False,
     include_forgotten: bool = False,
     trust: wire.ImportTrust = "external",
+    review: bool = False,
 ) -> ApiCall[SaveOutcomes]:
     """Save exported entries under their ids; return a result or an error for each. Idempotent.
 
     An entry forgotten here is an error (`Forgotten`) unless `include_forgotten`; so is an expired one
-    (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts.
+    (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts. With
+    `review`, new ones wait until somebody keeps them, and existing ones stay as they are.
     """
     body = encoded(
         {
@@ -246,6 +248,7 @@ def import_entries(
             "dry_run": dry_run,
             "include_forgotten": include_forgotten,
             "trust": trust,
+            "review": review,
         }
     )
     read = outcomes_reader(len(entries))
@@ -281,6 +284,11 @@ def undo_revocation(revocation: int) -> ApiCall[wire.ReleaseReply]:
 def release(entry_id: str) -> ApiCall[wire.ReleaseReply]:
     """Release an entry from quarantine. Raises NotFound when it is not in quarantine."""
     return write_call("POST", f"{entry_path(entry_id)}/release", wire.ReleaseReply)
+
+
+def review() -> ApiCall[wire.ReviewReply]:
+    """Count what waits for a review, by namespace and agent. No client can keep it: `agentctx review` can."""
+    return read_call("review", wire.ReviewReply)
 
 
 def rewrite() -> ApiCall[wire.RewriteReply]:

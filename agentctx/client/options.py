@@ -14,6 +14,7 @@ from agentctx.wire import (
     InjectionPosition,
     Order,
     Origin,
+    RememberMode,
     Trust,
     TurnPart,
 )
@@ -34,6 +35,7 @@ class SaveOptions(TypedDict, total=False):
     if_version: int | None
     wait: Literal["embedded"] | None
     derived_from: list[str] | None
+    remember: RememberMode | None
     supersedes: list[str] | None
     resolves: list[str] | None
 
@@ -171,13 +173,14 @@ class ListOptions(EntryFilter, total=False):
     """Filters of a list. `cursor` is the `next` of the previous page; `content=False` omits the texts.
 
     `withdrawn` adds entries whose file is gone or says something else; `marked` lists only these and the ones
-    whose file could not be seen.
+    whose file could not be seen. `waiting` lists only what waits for a review.
     """
 
     key: str | None
     key_prefix: str | None
     withdrawn: bool
     marked: bool
+    waiting: bool
     content: bool
     cursor: str | None
 

@@ -138,6 +138,7 @@ class Session(Generic[AnyTransport]):
     revoke = ClientMethod(calls.revoke)
     undo_revocation = ClientMethod(calls.undo_revocation)
     release = ClientMethod(calls.release)
+    review = ClientMethod(calls.review)
     rewrite = ClientMethod(calls.rewrite)
     backup = ClientMethod(calls.backup)
     audit = ClientMethod(calls.audit)

@@ -206,6 +206,14 @@ class IngestSettings(Section):
     )
 
 
+class ReviewSettings(Section):
+    """What was captured or imported and waits for a review."""
+
+    ttl: Duration = Field(
+        "30d", description="how long an entry waits before it is erased; empty: until somebody decides"
+    )
+
+
 class StorageSettings(Section):
     """The database: a SQLite file in the data folder, or a PostgreSQL server that several daemons share."""
 
@@ -348,6 +356,7 @@ class Settings(Section):
     redaction: RedactionSettings = RedactionSettings()
     screening: ScreeningSettings = ScreeningSettings()
     ingest: IngestSettings = IngestSettings()
+    review: ReviewSettings = ReviewSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     collections: dict[str, CollectionSettings] = Field(

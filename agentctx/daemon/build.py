@@ -43,6 +43,7 @@ from agentctx.service.receipts import ReceiptLog
 from agentctx.service.reembed import ModelChange
 from agentctx.service.refusals import Refusals
 from agentctx.service.release_worker import ReleaseWorker
+from agentctx.service.reviews import Reviews
 from agentctx.service.self_check import SelfCheck
 from agentctx.service.status import Status
 from agentctx.service.stores.base import EntryStore
@@ -212,6 +213,7 @@ async def open_core(
                 backups=backups,
                 audit_reader=AuditReader(storage.audit, audit),
                 revocations=Revocations(storage.trust, release_worker, redactor, backups, storage.clock),
+                reviews=Reviews(storage.trust, release_worker, current, storage.clock),
                 metrics=Metrics(storage, lanes, self_check, receipts, recorder, settings, paths.database),
             )
         finally:

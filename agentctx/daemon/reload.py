@@ -20,7 +20,7 @@ log = structlog.get_logger("agentctx.daemon")
 _RAG_AT_START = ("enabled", "cache_entries")
 """Fixed at start: whether the proxy adds context, and the size of the cache."""
 
-_AT_ONCE = ("log", "access", "ingest")
+_AT_ONCE = ("log", "access", "ingest", "review")
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,6 +312,7 @@ class _Daemon:
             receipts=core.receipts,
             audit=core.audit,
             withdrawn=core.file_states,
+            waiting=core.reviews,
             scrub=core.storage.scrub,
             held=core.backups.holding,
             recheck_table=core.lanes.recheck_table if core.lanes else None,

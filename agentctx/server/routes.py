@@ -26,6 +26,7 @@ from agentctx.service.metrics import Metrics
 from agentctx.service.operations import Method, operation_of
 from agentctx.service.questions import Questions
 from agentctx.service.reembed import ModelChange
+from agentctx.service.reviews import Reviews
 from agentctx.service.status import Status
 from agentctx.service.transfer import Transfer
 from agentctx.service.trust import Revocations
@@ -60,6 +61,7 @@ class Services:
     backups: Backups
     audit_reader: AuditReader
     revocations: Revocations
+    reviews: Reviews
     metrics: Metrics
 
     def operations(self) -> list[Method]:

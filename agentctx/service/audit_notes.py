@@ -124,6 +124,11 @@ def released(arguments: Arguments, reply: wire.ReleaseReply) -> AuditNote:
     return _action("release", subject=arguments["entry_id"], released=reply.released)
 
 
+def kept(arguments: Arguments, _: wire.ReleaseReply) -> AuditNote:
+    request = arguments["request"]
+    return _action("keep", subject=arguments["entry_id"], way=request.way, always=request.always)
+
+
 def _action(kind: str, *, subject: str | None = None, **detail: Any) -> AuditNote:
     return AuditNote(kind=kind, subject=subject, detail=detail, is_action=True)
 

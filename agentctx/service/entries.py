@@ -88,6 +88,7 @@ class Entries:
         key_prefix: str | None = None,
         withdrawn: bool = False,
         marked: bool = False,
+        waiting: bool = False,
         include_superseded: bool = False,
         content: bool = True,
         limit: Limit = PAGE,
@@ -98,7 +99,7 @@ class Entries:
         `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`. Entries
         whose file is gone or says something else are left out unless `withdrawn`; `marked` lists only those,
         and the ones whose file could not be seen. So are those that others supersede or resolve, unless
-        `include_superseded`.
+        `include_superseded`, and those that wait for a review: `waiting` lists only these.
         """
         check_namespace(namespace)
         for each in collection or ():
@@ -116,8 +117,9 @@ class Entries:
             key=key,
             key_prefix=key_prefix,
             # Who names a key wants that entry, whatever its state.
-            with_withdrawn=withdrawn or marked or key is not None,
-            with_superseded=include_superseded or key is not None,
+            with_withdrawn=withdrawn or marked or waiting or key is not None,
+            with_superseded=include_superseded or waiting or key is not None,
+            waiting=None if key is not None and not waiting else waiting,
             only_marked=marked,
         )
         entries, after = await self.stores.list_entries(
@@ -192,6 +194,7 @@ class Entries:
             ttl=request.ttl,
             if_version=request.if_version,
             idempotency=_idempotency(idempotency_key, sent, peer),
+            remember=request.remember,
             derived_from=tuple(dict.fromkeys(each.lower() for each in request.derived_from or ())),
         )
         try:
@@ -266,7 +269,7 @@ def _sent(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
 def _idempotency(key: str | None, sent: Mapping[str, Any], peer: Peer) -> IdempotencyKey | None:
     if key is None:
         return None
-    meaning = {name: value for name, value in sent.items() if name != "wait"}
+    meaning = {name: value for name, value in sent.items() if name not in {"wait", "remember"}}
     return IdempotencyKey(peer.uid, key, sha256(repr(meaning).encode("utf-8", "surrogatepass")).digest())
 
 

@@ -105,11 +105,13 @@ class Transfer:
         try:
             self.stores.check_collection(given.collection)
             entry = imported_entry(given, last, now=self.storage.clock(), trust=request.trust)
-            is_held = (given.quarantined or last.quarantined) is not None
+            held = given.quarantined or last.quarantined
+            waits = request.review or held == "waiting"
+            is_held = held is not None and held != "waiting"
             times = (entry.created, entry.updated)
             saved = await self.stores.import_entry(
                 entry,
-                ImportOptions(entry.id, *times, is_held, request.dry_run, request.include_forgotten),
+                ImportOptions(entry.id, *times, is_held, request.dry_run, request.include_forgotten, waits),
                 principal=peer.uid,
                 last=replace(entry, attributes=last.attributes),
                 derived_from=tuple(each.lower() for each in given.derived_from or ()),

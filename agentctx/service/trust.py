@@ -85,7 +85,7 @@ class Revocations:
         if not await self.trust.release(entry_id):
             raise NotFound(
                 f"Entry {entry_id!r} is not in quarantine.",
-                hint="`agentctx list --all` marks quarantined entries.",
+                hint="`agentctx list --all` marks quarantined entries. `agentctx review` shows what waits.",
             )
         self.release_worker.notify()
         return wire.ReleaseReply(released=1)

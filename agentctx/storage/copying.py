@@ -14,7 +14,7 @@ from agentctx.text.chunking.base import Span
 
 Value: TypeAlias = str | int | float | bytes | None
 _NOT_COPIED_AS_IS: Final = frozenset(
-    {"content", "spans", "chunking", "attributes", "derived_from", "flags", "is_held", "in_place"}
+    {"content", "spans", "chunking", "attributes", "derived_from", "flags", "is_held", "in_place", "remember"}
 )
 DRAFT_COLUMNS: Final = tuple(each.name for each in fields(Draft) if each.name not in _NOT_COPIED_AS_IS)
 """The columns of `entries` that have the value and the name of a draft's field."""
@@ -118,9 +118,10 @@ TABLES: Final = (
     CopiedTable("revocations", ("id", "at", "principal", "criteria", "entries")),
     CopiedTable(
         "quarantine",
-        ("entry", "screened", "revocation", "state", "since", "outdated"),
+        ("entry", "screened", "revocation", "state", "since", "outdated", "waiting"),
         flags=("screened", "outdated"),
     ),
+    CopiedTable("capture_modes", ("namespace", "agent", "mode", "since"), keys=2),
     CopiedTable("file_states", ("entry", "state", "reason", "since")),
     CopiedTable("revoked", ("entry", "revocation"), keys=2),
     CopiedTable("derivations", ("entry", "source"), keys=2),

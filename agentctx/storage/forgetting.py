@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agentctx.storage import supersession, versions
 from agentctx.storage.audit import EXPIRE, FORGET, Event
 from agentctx.storage.records import EntryKey
-from agentctx.storage.steps import Statement, Steps
+from agentctx.storage.steps import Execute, Statement, Steps
+
+# Other reasons stay in quarantine: an import must not bring the entry back without them.
+_STOP_WAITING: Final = """DELETE FROM quarantine WHERE entry = ? AND waiting IS NOT NULL
+    AND NOT (screened OR outdated OR revocation IS NOT NULL)"""
 
 
 class LiveRow(NamedTuple):
@@ -103,6 +107,7 @@ def sweep(*, now: int, forget_before: int, limit: int) -> Steps[list[str]]:
 
 def _erase(row: LiveRow, event: Event | None, now: int) -> Steps[int]:
     yield from supersession.unlink(row.id)
+    yield from Execute(_STOP_WAITING, (row.id,))
     return (yield from Erase(row, event, now))
 
 

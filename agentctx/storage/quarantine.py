@@ -3,7 +3,7 @@
 A row of `quarantine` hides its entry as soon as it is committed. Settling then removes the entry's chunks
 from the indexes, which keeps searches as fast as before. Entries whose file says something else (`outdated`,
 see `file_states`) are held back in the same way, but do not count as quarantined: they keep their versions,
-and return with them.
+and return with them. Nor do those that wait for a review (`waiting`, see `review`), which only that ends.
 """
 
 from __future__ import annotations
@@ -17,15 +17,20 @@ from agentctx.storage import forgetting
 from agentctx.storage.records import Entry, Job
 from agentctx.storage.steps import Execute, LockEntries, Rows, Statement, Steps
 from agentctx.storage.trust import SettledRows
-from agentctx.wire import FileMark
+from agentctx.wire import FileMark, Quarantine
 
 NOT_QUARANTINED: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 IS_QUARANTINED: Final = "(quarantine.screened OR quarantine.revocation IS NOT NULL)"
-"""Whether a row has another reason than the entry's file."""
+"""Whether a row has another reason than the entry's file or a review."""
+WAITS: Final = "(quarantine.waiting IS NOT NULL AND quarantine.state IN ('held', 'withdrawn'))"
+IS_WAITING: Final = f"EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id AND {WAITS})"  # noqa: S608
+IS_LISTED_AS_HELD: Final = f"({IS_QUARANTINED} OR {WAITS})"
+_STAYS: Final = "(outdated OR waiting IS NOT NULL)"
+_HAS_REASON: Final = f"({IS_QUARANTINED} OR waiting IS NOT NULL)"
 
 # The reasons of an entry that was just released no longer count.
-_HOLD: Final = """INSERT INTO quarantine (entry, screened, revocation, outdated, state, since)
-    SELECT given.id, ?, ?, ?, 'held', ? FROM ?ids AS given WHERE TRUE ORDER BY given.id
+_HOLD: Final = """INSERT INTO quarantine (entry, screened, revocation, outdated, waiting, state, since)
+    SELECT given.id, ?, ?, ?, ?, 'held', ? FROM ?ids AS given WHERE TRUE ORDER BY given.id
     ON CONFLICT (entry) DO UPDATE SET
       screened = CASE quarantine.state WHEN 'returning' THEN excluded.screened
                                        ELSE quarantine.screened OR excluded.screened END,
@@ -33,21 +38,24 @@ _HOLD: Final = """INSERT INTO quarantine (entry, screened, revocation, outdated,
                                          ELSE coalesce(quarantine.revocation, excluded.revocation) END,
       outdated = CASE quarantine.state WHEN 'returning' THEN excluded.outdated
                                        ELSE quarantine.outdated OR excluded.outdated END,
+      waiting = CASE quarantine.state WHEN 'returning' THEN excluded.waiting
+                                      ELSE coalesce(quarantine.waiting, excluded.waiting) END,
       state = CASE quarantine.state WHEN 'returning' THEN 'held' ELSE quarantine.state END"""
 _REVOKED: Final = """INSERT INTO revoked (entry, revocation) SELECT given.id, ? FROM ?ids AS given WHERE TRUE
     ON CONFLICT DO NOTHING"""
 _RELEASE: Final = f"""UPDATE quarantine SET
-      screened = screened AND NOT outdated,
-      revocation = CASE WHEN outdated THEN NULL ELSE revocation END,
-      state = CASE WHEN outdated THEN state ELSE 'returning' END
+      screened = screened AND NOT {_STAYS},
+      revocation = CASE WHEN {_STAYS} THEN NULL ELSE revocation END,
+      state = CASE WHEN {_STAYS} THEN state ELSE 'returning' END
     WHERE entry = ? AND state <> 'forgetting' AND {IS_QUARANTINED}"""  # noqa: S608 - constant
 _GIVE_BACK: Final = f"""UPDATE quarantine SET
-      outdated = NOT {IS_QUARANTINED},
-      state = CASE WHEN {IS_QUARANTINED} THEN state ELSE 'returning' END
+      outdated = NOT {_HAS_REASON},
+      state = CASE WHEN {_HAS_REASON} THEN state ELSE 'returning' END
     WHERE entry IN ?ids AND outdated AND state IN ('held', 'withdrawn')"""  # noqa: S608 - constant
-_REASONS: Final = f"""SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)
+_REASONS: Final = f"""SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation),
+      waiting IS NOT NULL
     FROM quarantine LEFT JOIN revoked ON revoked.entry = quarantine.entry
-    WHERE quarantine.entry IN ?ids AND state <> 'returning' AND {IS_QUARANTINED}
+    WHERE quarantine.entry IN ?ids AND state <> 'returning' AND {_HAS_REASON}
       AND EXISTS (SELECT 1 FROM entries e
                   WHERE e.id = quarantine.entry AND e.live AND e.namespace = ?)"""  # noqa: S608 - constant
 _COUNT: Final = f"""SELECT count(*) FROM quarantine WHERE state <> 'returning' AND {IS_QUARANTINED}
@@ -114,12 +122,20 @@ def hold(
     screened: bool = False,
     revocation: int | None = None,
     outdated: bool = False,
+    waits: bool = False,
     now: int,
 ) -> Steps[None]:
     """Hold entries back, or add a reason if they already are."""
-    yield from Execute(_HOLD, (screened, revocation, outdated, now, entry_ids))
+    yield from Execute(_HOLD, (screened, revocation, outdated, now if waits else None, now, entry_ids))
     if revocation is not None:
         yield from Execute(_REVOKED, (revocation, entry_ids))
+
+
+def reason_of(revocation: int | None, waiting: int | None) -> Quarantine:
+    """Return which of the reasons of a row that `IS_LISTED_AS_HELD` is shown."""
+    if revocation is not None:
+        return "revoked"
+    return "screened" if waiting is None else "waiting"
 
 
 def inherit(entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> Steps[None]:
@@ -127,8 +143,9 @@ def inherit(entry_id: str, namespace: str, sources: Sequence[str], *, now: int) 
 
     A source outside the namespace counts as unknown: otherwise the answer would reveal its quarantine.
     """
-    for screened, revocation in (yield from Rows(_REASONS, (sources, namespace))):
-        yield from hold([entry_id], screened=bool(screened), revocation=revocation, now=now)
+    for screened, revocation, waits in (yield from Rows(_REASONS, (sources, namespace))):
+        reasons = {"screened": bool(screened), "waits": bool(waits)}
+        yield from hold([entry_id], revocation=revocation, now=now, **reasons)
 
 
 def count() -> Steps[int]:
@@ -140,7 +157,7 @@ def count() -> Steps[int]:
 def release(entry_id: str) -> Steps[bool]:
     """Release an entry, whatever the reason; False if it is not in quarantine or is being forgotten.
 
-    An entry whose file says something else stays out of the answers.
+    An entry whose file says something else, or that waits for a review, stays out of the answers.
     """
     if not (yield from Execute(_RELEASE, (entry_id,))):
         return False

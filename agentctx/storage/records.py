@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentctx.storage.vectors import Vectors
 from agentctx.text.chunking.base import Span
-from agentctx.wire import Origin, Trust
+from agentctx.wire import Origin, RememberMode, Trust
 
 TRUST_ORDER: tuple[Trust, ...] = ("external", "agent", "operator")
 """From the lowest to the highest. Nothing can raise the trust of an entry."""
@@ -53,6 +53,8 @@ class Draft:
     """The kinds of instructions to an LLM that its text resembles; None leaves the flags unchanged."""
     is_held: bool = False
     """Whether it goes into quarantine because of its flags."""
+    remember: RememberMode | None = None
+    """How what is captured or imported is remembered; None if somebody saved it on purpose."""
 
 
 class EntryKey(NamedTuple):
@@ -197,6 +199,8 @@ class ImportOptions(NamedTuple):
     dry_run: bool = False
     """Only return what would be done."""
     include_forgotten: bool = False
+    waits: bool = False
+    """A new entry waits for a review, and an entry that does not wait stays as it is."""
 
 
 class SpaceState(StrEnum):

@@ -36,7 +36,8 @@ _STOP_HOLDING: Final = """DELETE FROM revoked WHERE revocation = ?
 _HELD_BY_ANOTHER: Final = """UPDATE quarantine
     SET revocation = (SELECT min(revoked.revocation) FROM revoked WHERE revoked.entry = quarantine.entry)
     WHERE revocation = ? AND state IN ('held', 'withdrawn')
-      AND (screened OR outdated OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
+      AND (screened OR outdated OR waiting IS NOT NULL
+           OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
     RETURNING revocation"""
 _RELEASE: Final = """UPDATE quarantine SET state = 'returning'
     WHERE revocation = ? AND state IN ('held', 'withdrawn')"""

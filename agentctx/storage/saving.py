@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentctx.errors import Forgotten, KeyTaken
-from agentctx.storage import supersession, versions
+from agentctx.storage import quarantine, review, supersession, versions
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.forgetting import LiveRow, LockEntry, expire
 from agentctx.storage.ids import new_id
@@ -190,14 +190,15 @@ def save(command: SaveCommand, draft: Draft) -> Steps[SaveOutcome]:
         yield from expire(live.row, now)
         erased, live = (live.entry.id,), None
     versions.check_version(live.entry.version if live else 0, command.if_version)
+    waits = yield from review.must_wait(draft, now=now)
     if live is None:
         entry_id = new_id(now, draft.namespace)
-        draft = yield from apply_provenance(draft, entry_id, now=now, is_clean=True)
+        draft = yield from apply_provenance(draft, entry_id, now=now, is_clean=True, waits=waits)
         draft = yield from supersession.resolve(draft, entry_id, None, now=now)
         saved = yield from _create(command, draft, entry_id, Times(now, now, now))
     else:
         revised = command.revision(live.entry, draft) if command.revision else draft
-        saved = yield from follow(command, live, supersession.kept(live.entry, revised))
+        saved = yield from follow(command, live, supersession.kept(live.entry, revised), waits=waits)
     return replace(saved, erased=erased) if erased else saved
 
 
@@ -212,14 +213,20 @@ def revise(command: SaveCommand, entry_id: str, revision: Revision) -> Steps[Sav
 
 
 def follow(
-    command: SaveCommand, live: LiveEntry, draft: Draft, *, updated: int | None = None
+    command: SaveCommand, live: LiveEntry, draft: Draft, *, updated: int | None = None, waits: bool = False
 ) -> Steps[SaveOutcome]:
     """Save a draft over a live version: as the next one, in place, or not at all if equal.
+
+    Nor if it `waits` and the live version does not: what waits cannot change what was kept.
 
     `updated`, the time of an imported draft, must be later than that of the live version; other drafts get
     `Entry.next_update(now)`.
     """
     entry, now = live.entry, command.now
+    trust = least_trust(entry.trust, draft.trust)
+    is_change = waits and versions.change_by_save(entry, draft, trust).is_version
+    if is_change and not (yield from review.is_waiting(entry.id)):
+        return (yield from _unchanged(command, live))
     draft = yield from apply_provenance(draft, entry.id, now=now, is_clean=not live.is_marked)
     draft = replace(draft, trust=least_trust(entry.trust, draft.trust))
     if updated is None:
@@ -243,6 +250,15 @@ def follow(
     if command.idempotency:
         yield from Remember(command.idempotency, saved, now)
     return replace(saved, closed=closed) if closed else saved
+
+
+def _unchanged(command: SaveCommand, live: LiveEntry) -> Steps[SaveOutcome]:
+    entry = live.entry
+    state = (yield from FindState(entry.id))._replace(pending=entry.pending)
+    saved = state.outcome(entry.id, entry.version, Change.NONE)
+    if command.idempotency:
+        yield from Remember(command.idempotency, saved, command.now)
+    return saved
 
 
 def _create(command: SaveCommand, draft: Draft, entry_id: str, times: Times) -> Steps[SaveOutcome]:
@@ -271,28 +287,33 @@ def import_entry(command: SaveCommand, draft: Draft, wanted: ImportOptions) -> S
     if is_held and not wanted.dry_run:
         yield from NoteProvenance(entry.id if entry else entry_id, draft.namespace, now, screened=True)
     if wanted.dry_run or change is Change.NONE:
-        return versions.outcome_of_import(entry, entry_id, change, quarantined=is_held)
+        is_out = is_held or (wanted.waits and entry is None)
+        return versions.outcome_of_import(entry, entry_id, change, quarantined=is_out)
     if live:
         live = live._replace(is_marked=live.is_marked or is_held)
-        return (yield from follow(command, live, draft, updated=wanted.updated))
+        return (yield from follow(command, live, draft, updated=wanted.updated, waits=wanted.waits))
     for each in expired.values():
         yield from expire(each, now)
-    draft = yield from apply_provenance(draft, entry_id, now=now, is_clean=False)
+    draft = yield from apply_provenance(draft, entry_id, now=now, is_clean=False, waits=wanted.waits)
     times = Times(wanted.created, wanted.updated, now)
     saved = yield from _create(command, draft, entry_id, times)
     return replace(saved, erased=tuple(expired))
 
 
-def apply_provenance(draft: Draft, entry_id: str, *, now: int, is_clean: bool) -> Steps[Draft]:
+def apply_provenance(
+    draft: Draft, entry_id: str, *, now: int, is_clean: bool, waits: bool = False
+) -> Steps[Draft]:
     """Record the sources and flags of a draft, and return it with the resulting trust and chunks.
 
     The trust is the lowest of its own and its sources', whose is the lowest of all if they are unknown. An
     entry derived from a quarantined one is quarantined too. A quarantined draft gets no chunks, so that no
-    index has it. `is_clean`: the entry has no flags and is not in quarantine.
+    index has it; nor does one that `waits`. `is_clean`: the entry has no flags and is not in quarantine.
     """
+    if waits:
+        yield from quarantine.hold([entry_id], waits=True, now=now)
     sources = [source for source in draft.derived_from if source != entry_id]
     flags = draft.flags if draft.flags or not is_clean else None
-    if is_clean and not (sources or flags or draft.is_held):
+    if is_clean and not (sources or flags or draft.is_held or waits):
         return draft
     noted = NoteProvenance(entry_id, draft.namespace, now, draft.is_held, sources, flags)
     trusts, is_held = yield from noted

@@ -54,6 +54,8 @@ class Filter:
     """Bounds of `updated`: `since <= updated < until`."""
     with_quarantined: bool = False
     """For listings; answers to questions never include quarantined entries."""
+    waiting: bool | None = False
+    """For listings: True: only entries that wait for a review; None: these, too."""
     with_withdrawn: bool = False
     """For listings: also entries whose file is gone or says something else."""
     with_superseded: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentctx.storage import quarantine, revocation, supersession
+from agentctx.storage import quarantine, review, revocation, supersession
 from agentctx.storage.steps import Follower, Statement, Steps
 from agentctx.storage.trust import (
     NO_PROVENANCE,
@@ -61,6 +61,24 @@ class TrustStorage:
     async def release(self, entry: str) -> bool:
         """Release an entry from quarantine, whatever the reason; return False if it was not in quarantine."""
         return await self.db.change(partial(quarantine.release, entry))
+
+    async def keep(self, entry: str, version: int = 1, *, always: bool = False) -> bool:
+        """Let an entry into the answers that waits for a review, unless other reasons keep it out.
+
+        Return False if it does not wait, or another `version` is live than the one that was seen. With
+        `always`, nothing waits any more that its agent captures in its namespace from now on.
+        """
+        return await self.db.change(partial(review.keep, entry, version, always=always, now=self.db.clock()))
+
+    async def captures(self) -> review.CapturesByAgent:
+        """Return whose captures wait, and how many do."""
+        return await self.db.look(review.captures)
+
+    async def expire_waiting(self, *, before: int, limit: int = 50) -> int:
+        """Erase up to `limit` entries that have waited since before this time; return how many."""
+        steps = partial(review.expire, before=before, limit=limit, now=self.db.clock())
+        erased: list[str] = await self.db.change(steps, self._note_erased)
+        return len(erased)
 
     async def undo_revocation(self, revocation_id: int) -> UndoneRevocation:
         """Release the entries that only this revocation keeps in quarantine.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentctx.wire.injections import *  # noqa: F403
     from agentctx.wire.operations import *  # noqa: F403
     from agentctx.wire.questions import *  # noqa: F403
+    from agentctx.wire.review import *  # noqa: F403
     from agentctx.wire.transfer import *  # noqa: F403
     from agentctx.wire.trust import *  # noqa: F403
 
@@ -44,6 +45,7 @@ MODULES = {
         "ReembedCost ReembedReply RetryReply StatusReply WithoutContext"
     ),
     "questions": "ContextReply ContextRequest Location Passage SearchReply SearchRequest",
+    "review": "CaptureState KeepRequest ReviewReply",
     "transfer": "ExportReply ExportedEntry ImportEntry ImportRequest",
     "trust": "ReleaseReply RevokeReply RevokeRequest",
 }

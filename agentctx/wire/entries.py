@@ -16,6 +16,7 @@ from agentctx.wire.protocol import (
     Origin,
     PlaceUnit,
     Quarantine,
+    RememberMode,
     Trust,
     TurnPart,
     request_body,
@@ -64,6 +65,9 @@ class SaveRequest:
     """Name of the agent that saves the entry; searchable, and usable as a filter."""
     origin: Origin = "agent"
     """Who made the entry and how; decides its trust."""
+    remember: RememberMode | None = None
+    """What the capturing hook was set to. `review`: a new entry waits until somebody keeps it, as does all
+    that this agent captures in the namespace from then on."""
     derived_from: list[str] | None = None
     """Ids of the entries from which this one was made. Its trust is the lowest of its own and theirs; an id
     that is not in the namespace counts as `external`."""
@@ -220,7 +224,8 @@ class EntryView:
     derived_from: list[str] = field(default_factory=list)
     """Ids of the entries from which this one was made, whether they still exist or not."""
     quarantined: Quarantine | None = None
-    """Why answers exclude the entry: `screened` for its flags, `revoked` with its source; null otherwise."""
+    """Why answers exclude the entry: `screened` for its flags, `revoked` with its source, `waiting` for a
+    review; null otherwise."""
     revocation: int | None = None
     """The revocation that keeps the entry in quarantine."""
     file_state: FileState | None = None

@@ -45,14 +45,20 @@ Fate = Literal[
 """Whether a passage that was found for an injection is injected, or why not."""
 Closure = Literal["superseded", "resolved"]
 """What a newer entry did to an older one, which answers then leave out."""
-Absence = Literal["not_found", "expired", "quarantined", "withdrawn", "superseded"]
+Absence = Literal["not_found", "expired", "quarantined", "waiting", "withdrawn", "superseded"]
 """Why no question can find an entry."""
 Verdict = Literal[
     Fate, Absence, "namespace", "filter", "trust", "off", "no_question", "no_vector", "no_match"
 ]
 """Why an entry is in an injection or not."""
-Quarantine = Literal["screened", "revoked"]
-"""Why an entry is excluded from answers: its text was flagged, or its source revoked."""
+Quarantine = Literal["screened", "revoked", "waiting"]
+"""Why answers exclude an entry: its text was flagged, its source revoked, or it waits for a review."""
+RememberMode = Literal["review", "auto"]
+"""Whether what is captured waits until somebody keeps it."""
+CaptureMode = Literal["auto", "review", "always"]
+"""The same of an agent in a namespace; `always`: somebody said in a review that it need not wait any more."""
+ReviewWay = Literal["terminal", "elicitation"]
+"""Where somebody decided: `agentctx review`, or a form that an MCP client shows."""
 FileSight = Literal["stale", "withdrawn"]
 """`stale`: the entry's file could not be seen; `withdrawn`: it is gone or says something else."""
 EmbeddingState = Literal["pending", "done", "off"]

@@ -68,3 +68,5 @@ class ImportRequest:
     trust: ImportTrust = "external"
     """Trust of new entries. `agent`: like entries that agents save, also allowed in system prompts. Requires
     an admin of the daemon, and is audited. Existing entries keep their trust."""
+    review: bool = False
+    """New entries wait for a review, and existing ones stay as they are."""

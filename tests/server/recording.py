@@ -16,6 +16,7 @@ from agentctx.wire import (
     AuditVerdict,
     BackupReply,
     BackupRequest,
+    CaptureState,
     CheckResult,
     ContextReply,
     ContextRequest,
@@ -34,6 +35,7 @@ from agentctx.wire import (
     ImportRequest,
     InjectionList,
     InjectionView,
+    KeepRequest,
     MarkFilesReply,
     MarkFilesRequest,
     NamespaceList,
@@ -44,6 +46,7 @@ from agentctx.wire import (
     ReembedReply,
     ReleaseReply,
     RetryReply,
+    ReviewReply,
     RevokeReply,
     RevokeRequest,
     RewriteReply,
@@ -180,6 +183,19 @@ class RecordingService:
     async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:
         self._record("undo_revocation", peer, revocation_id)
         return ReleaseReply(released=3)
+
+    async def review(self, peer: Peer, *, readable: Readable = every_namespace) -> ReviewReply:
+        self._record("review", peer)
+        states = [
+            CaptureState(namespace=name, agent="codex", mode="review", waiting=2, oldest=None)
+            for name in ("default", "other")
+            if readable(name)
+        ]
+        return ReviewReply(captures=states)
+
+    async def keep(self, entry_id: str, request: KeepRequest, peer: Peer) -> ReleaseReply:
+        self._record("keep", peer, entry_id, request)
+        return ReleaseReply(released=1)
 
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:
         self._record("release", peer, entry_id)

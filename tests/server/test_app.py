@@ -22,6 +22,8 @@ ROUTES = {
     ("get", "/v1/entries/{entry_id}/versions"),
     ("post", "/v1/learnings/{entry_id}/outcome"),
     ("post", "/v1/entries/{entry_id}/release"),
+    ("post", "/v1/entries/{entry_id}/keep"),
+    ("get", "/v1/review"),
     ("post", "/v1/file-states"),
     ("post", "/v1/revocations"),
     ("delete", "/v1/revocations/{revocation_id}"),

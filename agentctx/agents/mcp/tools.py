@@ -411,7 +411,7 @@ def _saved(reply: Json, namespace: str) -> str:
     if reply.get("redacted"):
         parts.append(f"Removed before saving: {', '.join(reply['redacted'])}.")
     if reply.get("quarantined"):
-        parts.append("It is in quarantine, and in no answer until an operator releases it.")
+        parts.append("It is in no answer yet: an operator must release it, or the user keep it.")
     if newer := reply.get("superseded_by"):
         parts.append(f"No answer contains it, because it was superseded by {', '.join(newer)}.")
     return " ".join(parts)

@@ -63,13 +63,14 @@ async def maintain(
     receipts: ExpiringStore | None = None,
     audit: ExpiringStore | None = None,
     withdrawn: ExpiringStore | None = None,
+    waiting: ExpiringStore | None = None,
     scrub: ScrubStorage | None = None,
     held: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
     recheck_table: Callable[[], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """Remove expired and withdrawn entries, old receipts and audit rows, and scrub a slice, at once and every
-    `interval_s`.
+    """Remove expired and withdrawn entries, those that waited too long for a review, old receipts and audit
+    rows, and scrub a slice, at once and every `interval_s`.
 
     `recheck_table` makes the queue look for the jobs of daemons that have died. `held` says, for the log,
     which backups hold what expired.
@@ -85,6 +86,8 @@ async def maintain(
             await _sweep_all(audit, "audit_rows")
         if withdrawn is not None:
             await _sweep_all(withdrawn, "withdrawn_entries", held)
+        if waiting is not None:
+            await _sweep_all(waiting, "waiting_entries", held)
         if scrub is not None:
             try:
                 await scrub.step()

@@ -72,6 +72,8 @@ def filtered_out(entry: Entry, search_filter: Filter, also: Sequence[str] = ()) 
 
 def left_out(entry_id: str, known: Provenance, search_filter: Filter) -> Explanation | None:
     """Return why no answer has an entry: quarantine, its file or what is in its place; None if one may."""
+    if known.quarantined == "waiting":
+        return Explanation("waiting", "nobody has kept it yet: it waits for a review (`agentctx review`)")
     if known.quarantined:
         why = (
             "its source was revoked" if known.quarantined == "revoked" else "its text resembles instructions"

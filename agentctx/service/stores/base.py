@@ -50,7 +50,7 @@ from agentctx.text.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.text.redaction.redactor import Redactor, no_redaction
 from agentctx.text.screening.screener import Screener, no_screening
 from agentctx.times import Clock, parse_duration
-from agentctx.wire import DEFAULT_NAMESPACE, Origin
+from agentctx.wire import DEFAULT_NAMESPACE, Origin, RememberMode
 
 T = TypeVar("T")
 log = structlog.get_logger("agentctx.stores")
@@ -82,6 +82,8 @@ class SaveContext:
     ttl: str | None = None
     if_version: int | None = None
     idempotency: IdempotencyKey | None = None
+    remember: RememberMode | None = None
+    """What a hook was set to; None means `auto` for what is captured."""
     derived_from: tuple[str, ...] = ()
     """Ids of the entries from which this one was made."""
 
@@ -382,6 +384,7 @@ class EntryStore:
             ttl=ttl,
             derived_from=context.derived_from,
             flags=(),
+            remember=context.remember or ("auto" if context.origin == "capture" else None),
         )
         return vouched(screened(draft, self._screener)), _distinct(of_fields, of_names)
 

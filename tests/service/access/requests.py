@@ -58,6 +58,8 @@ OPERATIONS: dict[str, Request] = {
     "revoke": Request(body={"namespace": NAMESPACE, "agent": "a"}),
     "undo_revocation": Request(path={"revocation_id": "1"}),
     "release": about_entry(),
+    "review": Request(),
+    "keep": about_entry({"way": "elicitation", "version": 1}),
     "status": Request(),
     "queue": Request(),
     "retry": Request(),

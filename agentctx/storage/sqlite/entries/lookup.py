@@ -20,6 +20,7 @@ from agentctx.storage.faults import Faults, ReadContext
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.vec0 import for_lookups
 from agentctx.storage.ids import is_id
+from agentctx.storage.quarantine import WAITS
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 from agentctx.storage.sqlite.entries.rows import (
@@ -54,6 +55,8 @@ _COUNTS = f"""SELECT namespace, SUM(entries) FROM (
         UNION SELECT e.id, e.namespace FROM file_states
         CROSS JOIN entries e ON e.id = file_states.entry AND e.live = 1
         WHERE file_states.state = 'withdrawn'
+        UNION SELECT e.id, e.namespace FROM quarantine
+        CROSS JOIN entries e ON e.id = quarantine.entry AND e.live = 1 WHERE {WAITS}
         UNION SELECT e.id, e.namespace FROM supersessions
         CROSS JOIN entries e ON e.id = supersessions.older AND e.live = 1
         WHERE NOT {NOT_SUPERSEDED.format(now="?")}))

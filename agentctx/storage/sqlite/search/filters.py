@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentctx.storage.quarantine import NOT_QUARANTINED
+from agentctx.storage.quarantine import IS_WAITING, NOT_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER
 from agentctx.storage.search import Filter
 from agentctx.storage.supersession import NOT_SUPERSEDED
@@ -45,6 +45,9 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
         parts.append(not_superseded(now))
     if wanted.only_marked:
         parts.append((IS_MARKED, ()))
+    if wanted.with_quarantined and wanted.waiting is not None:
+        is_waiting = IS_WAITING if wanted.waiting else f"NOT {IS_WAITING}"
+        parts.append((is_waiting, ()))
     if wanted.collections is not None and len(wanted.collections) == 1:
         # With a single collection, the index has these rows in order.
         parts.append(("e.collection = ?", tuple(wanted.collections)))

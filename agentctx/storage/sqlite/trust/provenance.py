@@ -11,15 +11,15 @@ from typing import Final
 
 from agentctx.storage import quarantine, saving
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.quarantine import IS_QUARANTINED
+from agentctx.storage.quarantine import IS_LISTED_AS_HELD, reason_of
 from agentctx.storage.sqlite import sql
 from agentctx.storage.trust import Provenance, RecordedState
-from agentctx.wire import Quarantine, Trust
+from agentctx.wire import Trust
 
 _WANTED: Final = "WHERE entry IN (SELECT value FROM json_each(?))"
 _FLAGS: Final = f"SELECT entry, flag FROM flags {_WANTED} ORDER BY entry, flag"  # noqa: S608 - constant
 _SOURCES: Final = f"SELECT entry, source FROM derivations {_WANTED} ORDER BY entry, source"  # noqa: S608 - constant
-_HELD: Final = f"SELECT entry, revocation FROM quarantine {_WANTED} AND {IS_QUARANTINED}"  # noqa: S608 - constants
+_HELD: Final = f"SELECT entry, revocation, waiting FROM quarantine {_WANTED} AND {IS_LISTED_AS_HELD}"  # noqa: S608 - constants
 _FILES: Final = f"SELECT entry, state, reason, since FROM file_states {_WANTED}"  # noqa: S608 - constant
 # The join order is fixed; otherwise the whole namespace would be read.
 _TRUSTS: Final = """SELECT e.id, e.trust FROM json_each(?) AS source
@@ -50,17 +50,14 @@ def note(conn: Connection, wanted: saving.NoteProvenance) -> tuple[dict[str, Tru
 def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
     """Return the provenance of each entry, if anything is known."""
     flags, sources = flags_of(conn, entries), _grouped(conn, _SOURCES, entries)
-    held = dict(conn.execute(_HELD, (json.dumps(list(entries)),)))
-    reasons: dict[str, Quarantine] = {
-        entry: "screened" if revocation is None else "revoked" for entry, revocation in held.items()
-    }
+    held = {entry: why for entry, *why in conn.execute(_HELD, (json.dumps(list(entries)),))}
     files = file_states_of(conn, entries)
     return {
         entry: Provenance(
             flags.get(entry, ()),
             sources.get(entry, ()),
-            reasons.get(entry),
-            held.get(entry),
+            reason_of(*held[entry]) if entry in held else None,
+            held[entry][0] if entry in held else None,
             files.get(entry),
         )
         for entry in flags | sources | held | files

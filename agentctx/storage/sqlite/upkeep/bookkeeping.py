@@ -67,7 +67,10 @@ _SOUND: Final[Mapping[str, str]] = {
         AND (revocation IS NULL OR {_REVOCATION})
         AND state IN ('held', 'withdrawn', 'returning', 'forgetting') AND {_integer("since")}
         AND typeof(outdated) = 'integer' AND outdated IN (0, 1)
-        AND (screened = 1 OR revocation IS NOT NULL OR outdated = 1)""",
+        AND (waiting IS NULL OR {_integer("waiting")})
+        AND (screened = 1 OR revocation IS NOT NULL OR outdated = 1 OR waiting IS NOT NULL)""",
+    "capture_modes": f"""{_text("namespace")} AND typeof(agent) = 'text'
+        AND mode IN ('auto', 'review', 'always') AND {_integer("since")}""",
     "revoked": f"{_text('entry')} AND {_REVOCATION}",
     "file_states": f"""{_text("entry")} AND state IN ('stale', 'withdrawn') AND typeof(reason) = 'text'
         AND {_integer("since")}""",
@@ -111,7 +114,8 @@ _REPAIRS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "quarantine": (
         f"DELETE FROM quarantine WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
-        """UPDATE quarantine SET screened = 1, revocation = NULL, outdated = 0, state = 'held', since = 0
+        """UPDATE quarantine SET screened = 1, revocation = NULL, outdated = 0, waiting = NULL,
+             state = 'held', since = 0
            WHERE COALESCE({sound}, 0) = 0""",
     ),
     "scrub": (*_REMOVE, "INSERT OR IGNORE INTO scrub (name, value) VALUES ('filled', 1)"),

@@ -126,7 +126,11 @@ def _is_member_error(error: Exception) -> bool:
 
 def is_creation(draft: Draft, if_version: int | None) -> bool:
     """Return whether a save creates a new entry, whatever is stored, and writes only rows of its own."""
-    is_alone = draft.key is None and not (draft.derived_from or links_of(draft.attributes))
+    is_alone = (
+        draft.key is None
+        and draft.remember is None
+        and not (draft.derived_from or links_of(draft.attributes))
+    )
     return is_alone and not draft.flags and not draft.is_held and not if_version
 
 

@@ -18,6 +18,7 @@ from agentctx.storage.entries import (
 )
 from agentctx.storage.faults import Faults, ReadContext
 from agentctx.storage.ids import is_id
+from agentctx.storage.quarantine import WAITS
 from agentctx.storage.records import Entry
 from agentctx.storage.search import Filter
 from agentctx.storage.supersession import NOT_SUPERSEDED, FindNamed
@@ -41,6 +42,8 @@ _COUNTS: Final = f"""SELECT namespace, sum(entries)::bigint FROM (
         SELECT id, namespace FROM entries WHERE live AND expires IS NOT NULL AND expires <= $1
         UNION SELECT e.id, e.namespace FROM file_states JOIN entries e ON e.id = file_states.entry AND e.live
         WHERE file_states.state = 'withdrawn'
+        UNION SELECT e.id, e.namespace FROM quarantine JOIN entries e ON e.id = quarantine.entry AND e.live
+        WHERE {WAITS}
         UNION SELECT e.id, e.namespace FROM supersessions JOIN entries e ON e.id = older AND e.live
         WHERE NOT {NOT_SUPERSEDED.format(now="$1")}) AS hidden) AS counted
     GROUP BY namespace HAVING sum(entries) > 0"""  # noqa: S608 - constants

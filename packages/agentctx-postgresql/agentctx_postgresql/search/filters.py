@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctx.storage.quarantine import NOT_QUARANTINED
+from agentctx.storage.quarantine import IS_WAITING, NOT_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER
 from agentctx.storage.search import Filter
 from agentctx.storage.supersession import NOT_SUPERSEDED
@@ -47,6 +47,9 @@ def entry_condition(wanted: Filter, parameters: Parameters, *, now: int) -> str:
         parts.append(NOT_SUPERSEDED.format(now=at))
     if wanted.only_marked:
         parts.append(IS_MARKED)
+    if wanted.with_quarantined and wanted.waiting is not None:
+        is_waiting = IS_WAITING if wanted.waiting else f"NOT {IS_WAITING}"
+        parts.append(is_waiting)
     if wanted.collections is not None:
         parts.append(f"e.collection = ANY({parameters.add(list(wanted.collections))})")
     if wanted.session is not None:

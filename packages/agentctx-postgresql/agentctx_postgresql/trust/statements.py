@@ -8,18 +8,19 @@ from typing import Any, Final
 from agentctx.errors import StorageCorrupt
 from agentctx.storage import quarantine, saving
 from agentctx.storage.quarantine import (
-    IS_QUARANTINED,
+    IS_LISTED_AS_HELD,
     CutAgain,
     FindOfNamespace,
     FindSound,
     NoteHidden,
     RemoveChunks,
+    reason_of,
 )
 from agentctx.storage.records import Entry, Job
 from agentctx.storage.revocation import FindReached, RevocationExists
 from agentctx.storage.trust import NO_PROVENANCE, Provenance, RecordedState
 from agentctx.storage.trust_storage import FindProvenance
-from agentctx.wire import Quarantine, Trust
+from agentctx.wire import Trust
 from agentctx_postgresql import locks, sql
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks, lookup
@@ -30,7 +31,7 @@ from agentctx_postgresql.upkeep import repair
 _KNOWN: Final = f"""SELECT wanted.entry,
       ARRAY(SELECT flag FROM flags WHERE flags.entry = wanted.entry ORDER BY flag),
       ARRAY(SELECT source FROM derivations WHERE derivations.entry = wanted.entry ORDER BY source),
-      quarantine.entry IS NOT NULL AND {IS_QUARANTINED}, quarantine.revocation,
+      quarantine.entry IS NOT NULL AND {IS_LISTED_AS_HELD}, quarantine.revocation, quarantine.waiting,
       file_states.state, file_states.reason, file_states.since
     FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)
       LEFT JOIN file_states USING (entry)"""  # noqa: S608 - constant
@@ -63,10 +64,10 @@ async def _note(conn: Connection, wanted: saving.NoteProvenance) -> tuple[dict[s
 async def _provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
     """Return the provenance of each entry that has any."""
     found = {}
-    for entry, flags, sources, is_held, revocation, *state in await conn.fetch(_KNOWN, list(entries)):
-        reason: Quarantine | None = None
-        if is_held:
-            reason = "screened" if revocation is None else "revoked"
+    for entry, flags, sources, is_held, revocation, waiting, *state in await conn.fetch(
+        _KNOWN, list(entries)
+    ):
+        reason = reason_of(revocation, waiting) if is_held else None
         file_state = RecordedState(*state) if state[0] else None
         found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation, file_state)
     return {entry: each for entry, each in found.items() if each != NO_PROVENANCE}

@@ -13,6 +13,7 @@ from agentctx_testing.conformance.storage.file_states import FileStatesConforman
 from agentctx_testing.conformance.storage.injections import InjectionsConformance
 from agentctx_testing.conformance.storage.quarantine import QuarantineConformance
 from agentctx_testing.conformance.storage.queue import QueueConformance
+from agentctx_testing.conformance.storage.review import ReviewConformance
 from agentctx_testing.conformance.storage.saves import SaveConformance
 from agentctx_testing.conformance.storage.search import SearchConformance
 from agentctx_testing.conformance.storage.spaces import SpaceConformance
@@ -28,6 +29,7 @@ class StorageConformance(
     QueueConformance,
     SpaceConformance,
     QuarantineConformance,
+    ReviewConformance,
     FileStatesConformance,
     InjectionsConformance,
     SupersessionConformance,

@@ -1,0 +1,82 @@
+"""What waits for a review: says how much, and keeps an entry once somebody has decided so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx import wire
+from agentctx.errors import AccessDenied, NotFound
+from agentctx.service import audit_notes as notes
+from agentctx.service import guard_rules as rules
+from agentctx.service.access.policy import MEMBER, WRITE
+from agentctx.service.base import CurrentSettings, Peer, Readable, every_namespace
+from agentctx.service.operations import Operation
+from agentctx.service.release_worker import ReleaseWorker
+from agentctx.storage.trust_storage import TrustStorage
+from agentctx.times import Clock, format_time, parse_duration
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """Says what waits, lets it into the answers, and erases it when its time is over."""
+
+    trust: TrustStorage
+    release_worker: ReleaseWorker
+    settings: CurrentSettings
+    clock: Clock
+
+    @Operation("GET", "/review", MEMBER, rules.in_readable)
+    async def review(self, peer: Peer, *, readable: Readable = every_namespace) -> wire.ReviewReply:  # noqa: ARG002
+        """Count what waits in the namespaces that the caller may read, and say how captures are kept."""
+        captures = [
+            wire.CaptureState(
+                namespace=namespace,
+                agent=agent or None,
+                mode=each.mode,
+                waiting=each.waiting,
+                oldest=None if each.oldest is None else format_time(each.oldest),
+            )
+            for (namespace, agent), each in sorted((await self.trust.captures()).items())
+            if readable(namespace)
+        ]
+        return wire.ReviewReply(captures=captures)
+
+    @Operation("POST", "/entries/{entry_id}/keep", WRITE, rules.on_entry, audit=notes.kept, errors=(404, 507))
+    async def keep(self, entry_id: str, request: wire.KeepRequest, peer: Peer) -> wire.ReleaseReply:
+        """Let an entry that waits into the answers. Only for somebody at a terminal, or at an MCP form."""
+        if request.way == "terminal":
+            require_terminal(peer)
+        if not await self.trust.keep(entry_id, request.version, always=request.always):
+            raise NotFound(
+                f"Entry {entry_id!r} does not wait for a review, or was changed since it was shown.",
+                hint="`agentctx review` shows what waits.",
+            )
+        self.release_worker.notify()
+        known = (await self.trust.provenance([entry_id])).get(entry_id)
+        is_held = known is not None and known.quarantined is not None
+        return wire.ReleaseReply(released=1 - is_held, still_quarantined=int(is_held))
+
+    async def sweep(self) -> int:
+        """Erase some of what has waited too long; return how many, 0 if none is left."""
+        ttl = self.settings.value.review.ttl
+        return await self.trust.expire_waiting(before=self.clock() - parse_duration(ttl)) if ttl else 0
+
+
+def require_terminal(peer: Peer) -> None:
+    """Raise `AccessDenied` if the kernel says that the peer is not in the foreground of a terminal.
+
+    Not if it hides the process, of another PID namespace or with `ProtectProc`, or has no `/proc`.
+    """
+    try:
+        stat = Path(f"/proc/{peer.pid}/stat").read_text()
+    except OSError:
+        return
+    if not is_in_foreground(stat):
+        raise AccessDenied("Only somebody at a terminal can keep this.", hint="Run `agentctx review` in one.")
+
+
+def is_in_foreground(stat: str) -> bool:
+    """Return whether a process has a terminal and reads from it, given its `/proc/PID/stat`."""
+    _, _, group, _, terminal, foreground, *_ = stat.rpartition(")")[2].split()
+    return terminal != "0" and group == foreground
