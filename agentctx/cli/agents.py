@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from agentctx.wire import RememberMode
+
 _Namespace = Annotated[
     str | None, typer.Option(help="Namespace to use. Default: the project of the working directory.")
 ]
@@ -33,13 +35,15 @@ def hook(
     client: Annotated[str, typer.Option(help="claude-code, codex, gemini, qwen, copilot, opencode, pi, …")],
     socket: _Socket = None,
     namespace: _Namespace = None,
-    remember: Annotated[bool, typer.Option("--remember", help="Save each turn when it ends.")] = False,
+    remember: Annotated[
+        RememberMode | None, typer.Option("--remember", help="Save each turn when it ends.")
+    ] = None,
 ) -> None:
     """Answer an agent's hook: its JSON on stdin, context for the prompt on stdout, or nothing."""
     from agentctx.agents.hooks.hook import main
 
     given = {"--client": client, "--socket": str(socket or ctx.obj or ""), "--namespace": namespace}
-    raise typer.Exit(main([event, *_arguments(given), *(["--remember"] if remember else [])]))
+    raise typer.Exit(main([event, *_arguments(given), *([f"--remember={remember}"] if remember else [])]))
 
 
 def _arguments(given: dict[str, str | None]) -> list[str]:

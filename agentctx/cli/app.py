@@ -190,7 +190,7 @@ def run(args: Sequence[str] | None = None) -> int:
 
 def _run(args: Sequence[str], *, as_json: bool) -> int:
     try:
-        code = create_app()(args, prog_name="agentctx", standalone_mode=False)
+        code = create_app()(with_modes(args), prog_name="agentctx", standalone_mode=False)
     except typer.TyperException as misuse:
         return _refused(misuse, as_json=as_json)
     except typer.Abort as aborted:
@@ -203,6 +203,13 @@ def _run(args: Sequence[str], *, as_json: bool) -> int:
     except (AgentctxError, OSError) as error:
         return _failed(error, as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def with_modes(args: Sequence[str]) -> list[str]:
+    """Return the words with the mode of a bare `--remember`: an option with a value takes the next word."""
+    end = next((at for at, word in enumerate(args) if word == "--"), len(args))
+    is_meant = not {"connect", "hook"}.isdisjoint(args[:end])
+    return ["--remember=auto" if is_meant and each == "--remember" else each for each in args]
 
 
 def _refused(misuse: Any, *, as_json: bool) -> int:

@@ -24,6 +24,7 @@ from agentctx.cli.output import paint, print_error, print_json, print_line
 from agentctx.client.transport import why_away
 from agentctx.config import paths
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
+from agentctx.wire import RememberMode
 
 Tell: TypeAlias = Callable[[str], object]
 """Print a message to the user."""
@@ -66,12 +67,13 @@ def connect(
         bool, typer.Option("--project", help="Use the settings of this folder's project: tools only.")
     ] = False,
     remember: Annotated[
-        bool,
+        RememberMode | None,
         typer.Option(
             "--remember",
-            help="Save informative turns, fixes of failed tools, and compaction summaries.",
+            help="Save informative turns, fixes of failed tools, and compaction summaries. Alone: auto. With "
+            "review, they are in no answer until you keep them in `agentctx review`.",
         ),
-    ] = False,
+    ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show each change as a diff before asking.")] = False,
     as_json: AsJson = False,
 ) -> None:

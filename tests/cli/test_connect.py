@@ -14,7 +14,8 @@ from agentctx.agents.connect.agents import AGENTS, Launch
 from agentctx.agents.connect.json_text import parse
 from agentctx.cli import connect as command
 from agentctx.cli import service
-from agentctx.cli.app import run
+from agentctx.cli.app import run, with_modes
+from agentctx.wire import RememberMode
 from tests.amount import examples
 from tests.cli.terminal import Terminal, on_a_terminal
 
@@ -111,14 +112,38 @@ def test_turns_are_remembered_only_on_request(connect: Connect, home: Path) -> N
     assert settings_of(home) == {}
 
 
-@pytest.mark.parametrize("remember", [False, True])
+@pytest.mark.parametrize("mode", ["review", "auto"])
+def test_the_mode_of_captures_is_in_each_command_that_saves(connect: Connect, home: Path, mode: str) -> None:
+    connect("codex", "claude-code", f"--remember={mode}")
+    hooks = json.loads((home / ".codex/hooks.json").read_bytes())["hooks"]
+    (stop,) = hooks["Stop"][0]["hooks"]
+    words = stop["command"].split()
+    assert words[-1] == ("--remember" if mode == "auto" else "--remember=review")
+    claude = json.loads((home / ".claude/skills/agentctx/hooks/hooks.json").read_bytes())["hooks"]
+    (group,) = claude["PostCompact"]
+    assert group["hooks"][0]["input"]["remember"] == (True if mode == "auto" else "review")
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (["connect", "--remember", "codex"], ["connect", "--remember=auto", "codex"]),
+        (["hook", "Stop", "--remember=review"], ["hook", "Stop", "--remember=review"]),
+        (["wrap", "--", "connect", "--remember"], ["wrap", "--", "connect", "--remember"]),
+    ],
+)
+def test_a_bare_remember_means_auto(given: list[str], read: list[str]) -> None:
+    assert with_modes(given) == read
+
+
+@pytest.mark.parametrize("remember", [None, "auto"])
 def test_remembering_is_offered_unless_it_was_chosen(
-    monkeypatch: pytest.MonkeyPatch, *, remember: bool
+    monkeypatch: pytest.MonkeyPatch, *, remember: RememberMode | None
 ) -> None:
     monkeypatch.setattr(command, "exchange", lambda _: None)
     said: list[str] = []
     assert command._checked(Launch(("agentctx",), "/run/a.sock", remember), said.append) == 0
-    assert ("connect --remember" in "".join(said)) is not remember
+    assert ("connect --remember" in "".join(said)) is (remember is None)
 
 
 def test_claude_code_reports_turns_through_its_server(connect: Connect, home: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentctx.agents.connect.edits import ConfigEdit, as_json
-from agentctx.agents.connect.plugins import plugin
+from agentctx.agents.connect.plugins import plugin, remember_words
+from agentctx.wire import RememberMode
 
 NAME: Final = "agentctx"
 _SAVING_EVENTS: Final = frozenset(
@@ -29,7 +30,7 @@ class Launch(NamedTuple):
 
     command: tuple[str, ...]
     socket: str
-    remember: bool = False
+    remember: RememberMode | None = None
 
     def server(self, agent: str) -> list[str]:
         return [*self.command, "mcp", "--socket", self.socket, "--agent", agent]
@@ -37,7 +38,7 @@ class Launch(NamedTuple):
     def hook(self, event: str, agent: str) -> str:
         """Return a hook's command. Only saving hooks depend on `remember`, since Codex asks about changes."""
         words = [*self.command, "hook", event, "--client", agent, "--socket", self.socket]
-        return shlex.join([*words, "--remember"] if self.remember and event in _SAVING_EVENTS else words)
+        return shlex.join([*words, *(remember_words(self.remember) if event in _SAVING_EVENTS else ())])
 
 
 class AgentPaths(NamedTuple):
@@ -139,9 +140,10 @@ def _claude_code(paths: AgentPaths, launch: Launch) -> list[FileEdits]:
     )
     if launch.remember:
         ended = ("prompt_id", "last_assistant_message", "transcript_path")
-        groups["Stop"] = _tool_hook("Stop", server_name, *ended, remember=True)
-        groups["PreCompact"] = _tool_hook("PreCompact", server_name, "transcript_path", remember=True)
-        groups["PostCompact"] = _tool_hook("PostCompact", server_name, "compact_summary", remember=True)
+        mode = True if launch.remember == "auto" else launch.remember
+        groups["Stop"] = _tool_hook("Stop", server_name, *ended, remember=mode)
+        groups["PreCompact"] = _tool_hook("PreCompact", server_name, "transcript_path", remember=mode)
+        groups["PostCompact"] = _tool_hook("PostCompact", server_name, "compact_summary", remember=mode)
     hooks = {"hooks": {event: [group] for event, group in groups.items()}}
     manifest = {
         "name": NAME,

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from agentctx.wire import RememberMode
+
 _START: Final = """\
 // Written by `agentctx connect`, removed by `agentctx connect %CLIENT% --undo`.
 import { spawn } from "node:child_process"
@@ -246,10 +248,15 @@ export default {
 _BODIES: Final = {"opencode": _OPENCODE, "pi": _PI, "cline": _CLINE}
 
 
-def plugin(client: str, command: Sequence[str], socket: str, *, remember: bool) -> str:
+def remember_words(mode: RememberMode | None) -> list[str]:
+    """Return the option of a hook's command that saves something; none if it saves nothing."""
+    return [] if mode is None else ["--remember" if mode == "auto" else f"--remember={mode}"]
+
+
+def plugin(client: str, command: Sequence[str], socket: str, *, remember: RememberMode | None) -> str:
     """Return the source of a client's plugin for this program and this socket."""
-    options = ["--client", client, "--socket", socket, *(["--remember"] if remember else [])]
-    values = {"COMMAND": list(command), "OPTIONS": options, "REMEMBERS": remember}
+    options = ["--client", client, "--socket", socket, *remember_words(remember)]
+    values = {"COMMAND": list(command), "OPTIONS": options, "REMEMBERS": remember is not None}
     text = _START.replace("%CLIENT%", client) + _BODIES[client]
     for name, value in values.items():
         text = text.replace(f"%{name}%", json.dumps(value))

@@ -51,6 +51,8 @@ class TurnCapture(NamedTuple):
     namespace: str
     socket: str
     deadline: float
+    waits: bool = False
+    """Whether what it saves waits for a review."""
 
     def capture(self, event: str, payload: Mapping[str, Any]) -> None:
         """Save the turn or summary of an event, then the turns that earlier events missed.
@@ -107,9 +109,10 @@ class TurnCapture(NamedTuple):
         """Save the entries; if one is refused, save the rest before raising."""
         refusal: DaemonRefused | None = None
         for body, key in entries:
+            sent = {**body, "remember": "review"} if self.waits else body
             try:
                 left = self.deadline - time.monotonic()
-                ask(self.socket, "POST", "/v1/entries", body, timeout_s=left, idempotency_key=key)
+                ask(self.socket, "POST", "/v1/entries", sent, timeout_s=left, idempotency_key=key)
             except DaemonRefused as error:
                 if error.code not in _SETTLED:
                     refusal = error

@@ -52,7 +52,9 @@ MAX_EVENT_BYTES: Final = 8 << 20
 def main(args: Sequence[str]) -> int:
     """Handle one event; return the exit code."""
     try:
-        words, options = parsed(args, options=("--client", "--socket", "--namespace"), flags=("--remember",))
+        words, options = parsed(
+            args, options=("--client", "--socket", "--namespace", "--remember"), flags=("--remember",)
+        )
         client = last_of(options, "--client") or ""
         if len(words) != 1 or client not in CLIENTS:
             raise UsageError(f"Use agentctx hook EVENT --client NAME. NAME is one of {', '.join(CLIENTS)}.")
@@ -83,17 +85,22 @@ def handle(
     *,
     namespaces: Sequence[str],
     socket: str,
-    remember: bool,
+    remember: object,
 ) -> dict[str, Any] | None:
-    """Handle an event and return the JSON for the client, or None. Saves go to the first namespace."""
+    """Handle an event and return the JSON for the client, or None. Saves go to the first namespace.
+
+    `remember`: nothing is saved if it is false; what `review` saves waits.
+    """
     deadline = time.monotonic() + seconds_for(event)
     block = notice = ""
     try:
         if event in SAVING_EVENTS:
             if remember:
-                _capture(event, client, payload, namespaces[0], socket, deadline)
+                _capture(event, client, payload, namespaces[0], socket, deadline, waits=remember == "review")
         elif asked := question(event, client, dict(payload), namespaces=namespaces):
             block = _blocks(asked, socket, deadline)
+        if event in START_EVENTS:
+            notice = _waiting_notice(socket, deadline)
     except DaemonAway as away:
         signal.setitimer(signal.ITIMER_REAL, 0)  # what is noted as said must be said
         notice = _away_notice(away, event, client, payload)
@@ -125,7 +132,7 @@ def _answer(event: str, client: str, options: Mapping[str, list[str]]) -> dict[s
         payload,
         namespaces=options.get("--namespace") or namespaces_of(_folder(client, payload, os.environ)),
         socket=socket_path(last_of(options, "--socket")),
-        remember="--remember" in options,
+        remember=last_of(options, "--remember"),
     )
 
 
@@ -144,13 +151,20 @@ def _blocks(asked: HookQuestion, socket: str, deadline: float) -> str:
 
 
 def _capture(
-    event: str, client: str, payload: Mapping[str, Any], namespace: str, socket: str, deadline: float
+    event: str,
+    client: str,
+    payload: Mapping[str, Any],
+    namespace: str,
+    socket: str,
+    deadline: float,
+    *,
+    waits: bool,
 ) -> None:
     from agentctx.agents.hooks.capture import TranscriptUnreadable, TurnCapture
 
     session = session_of(dict(payload)) or "hook"
     try:
-        TurnCapture(client, session, namespace, socket, deadline).capture(event, payload)
+        TurnCapture(client, session, namespace, socket, deadline, waits).capture(event, payload)
     except TranscriptUnreadable as error:
         sys.stderr.write(f"agentctx hook: {error}\n")
 
@@ -171,6 +185,16 @@ def _away_notice(away: DaemonAway, event: str, client: str, payload: Mapping[str
     if session and event not in END_EVENTS:
         is_said = _is_first("away", client, session, otherwise=is_said)
     return f"agentctx: this session gets no memories. {away} (Said once a session.)" if is_said else ""
+
+
+def _waiting_notice(socket: str, deadline: float) -> str:
+    """Return how many entries wait for a review, for the user; empty if none does, or it was said today."""
+    found = ask(socket, "GET", "/v1/review", None, timeout_s=deadline - time.monotonic())["captures"]
+    count = sum(each["waiting"] for each in found)
+    if not count or not _is_first("waiting", "any", time.strftime("%Y-%m-%d"), otherwise=False):
+        return ""
+    wait = "1 memory waits" if count == 1 else f"{count:,} memories wait"
+    return f"agentctx: {wait} for your review, in no answer until then: `agentctx review`. (Said once a day.)"
 
 
 def _is_first(what: str, client: str, session: str, *, otherwise: bool) -> bool:

@@ -73,7 +73,8 @@ class MissedTurns(NamedTuple):
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         before = time.time() - MAX_AGE_S
         for path in self.folder.iterdir():
-            if _noted_at(path) < before:
+            # What is said once a day must be known for that long.
+            if _noted_at(path) < (before - MAX_AGE_S if path.suffix == ".waiting" else before):
                 path.unlink(missing_ok=True)
 
 

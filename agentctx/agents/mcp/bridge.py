@@ -181,7 +181,7 @@ class Bridge:
             event,
             namespaces=self._scope.asked,
             socket=socket_path(self._named_socket),
-            remember=bool(event.get("remember")),
+            remember=event.get("remember"),
         )
         return answer or {}
 

@@ -14,7 +14,7 @@ def constants(text: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("client", ["opencode", "pi", "cline"])
 def test_the_plugin_starts_this_program_with_its_socket(client: str) -> None:
-    text = plugin(client, ('/opt/a "b"/agentctx',), "/run/a.sock", remember=False)
+    text = plugin(client, ('/opt/a "b"/agentctx',), "/run/a.sock", remember=None)
     assert constants(text) == {
         "COMMAND": ['/opt/a "b"/agentctx'],
         "OPTIONS": ["--client", client, "--socket", "/run/a.sock"],
@@ -26,6 +26,6 @@ def test_the_plugin_starts_this_program_with_its_socket(client: str) -> None:
 
 @pytest.mark.parametrize("client", ["opencode", "pi", "cline"])
 def test_turns_are_remembered_only_on_request(client: str) -> None:
-    text = plugin(client, ("agentctx",), "/run/a.sock", remember=True)
+    text = plugin(client, ("agentctx",), "/run/a.sock", remember="auto")
     assert constants(text)["REMEMBERS"] is True
     assert '"--remember"]' in text

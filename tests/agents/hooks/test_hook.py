@@ -63,6 +63,23 @@ def test_a_turn_is_saved_with_remember_alone(daemon: DaemonProcess, tmp_path: Pa
             assert len(client.list(collections=["observation"]).entries) == saved
 
 
+def test_a_turn_waits_for_a_review_and_is_counted_once_a_day(daemon: DaemonProcess, tmp_path: Path) -> None:
+    payload = {"session_id": "s1", "last_assistant_message": "The staging database is restored every Monday."}
+    at = ("--client", "claude-code", "--socket", str(daemon.socket))
+    hook(tmp_path, "Stop", payload, *at, "--remember=review")
+    with daemon.client() as client:
+        assert client.list(collections=["observation"]).entries == []
+        (waiting,) = client.list(waiting=True).entries
+    assert waiting.quarantined == "waiting"
+    start = {"session_id": "s2", "cwd": str(tmp_path), "source": "startup"}
+    first, second = [hook(tmp_path, "SessionStart", start, *at).stdout for _ in range(2)]
+    assert "1 memory waits for your review" in json.loads(first)["systemMessage"]
+    assert b"review" not in second
+    hook(tmp_path, "Stop", {**payload, "session_id": "s3"}, *at, "--remember")
+    with daemon.client() as client:
+        assert len(client.list(waiting=True).entries) == 2, "hooks cannot end what others asked for"
+
+
 @pytest.mark.parametrize("payload", [b"", b"not json", b"[]", b'{"prompt": "How do we deploy?"}'])
 def test_without_a_daemon_there_is_silence(tmp_path: Path, payload: bytes) -> None:
     at = ("--client", "codex", "--socket", str(tmp_path / "none"))
