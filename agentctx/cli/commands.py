@@ -21,6 +21,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "revoke": "Remove a source from every answer at once, together with everything derived "
         "from its entries.",
         "release": "Release an entry from quarantine, so that answers may contain it again.",
+        "review": "Decide about each captured or imported entry that waits: keep, edit, merge or forget it.",
     },
     "Ask": {
         "search": "Find the closest passages by keyword and by meaning.",
@@ -115,6 +116,7 @@ EXAMPLES: Final = (
     "agentctx get deploy-window",
     "agentctx get deploy-window --version 1",
     "agentctx list --tag ops --since 7d",
+    "agentctx list --all --waiting",
     "agentctx list --collection learning --agent planner",
     "agentctx edit deploy-window",
     'agentctx edit deploy-window --content "Deploys happen on Wednesdays."',

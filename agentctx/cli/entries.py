@@ -71,6 +71,9 @@ def list_entries(
     withdrawn: Annotated[
         bool, typer.Option("--withdrawn", help="Also entries whose file is gone or says something else.")
     ] = False,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="Only what waits for a review, and is in no answer.")
+    ] = False,
     cursor: Annotated[
         str | None,
         typer.Option(metavar="CURSOR", help="Continue after a page: the cursor printed at its end."),
@@ -82,8 +85,10 @@ def list_entries(
         raise typer.BadParameter("cannot be combined with --namespace", param_hint="--all")
     with connect(ctx) as client:
         if everywhere:
-            namespaces = [each.namespace for each in client.namespaces().namespaces]
-        list_one = partial(client.list, **options, key=key, withdrawn=withdrawn, cursor=cursor)
+            known = client.review().captures if waiting else client.namespaces().namespaces
+            namespaces = list(dict.fromkeys(each.namespace for each in known)) or None
+        only = waiting or None
+        list_one = partial(client.list, **options, key=key, withdrawn=withdrawn, waiting=only, cursor=cursor)
         asked, page = ask(
             client,
             namespaces,
@@ -295,6 +300,8 @@ def quarantine_of(entry: EntryView) -> str | None:
     """Return why the entry is in quarantine and the command that releases it, or None if it is not."""
     if entry.quarantined is None:
         return None
+    if entry.quarantined == "waiting":
+        return "it waits for a review, `agentctx review`"
     if entry.revocation is not None:
         return f"revoked, `agentctx revoke --undo {entry.revocation}` undoes it"
     return f"for its flags, `agentctx release {entry.id}` releases it"
@@ -311,7 +318,8 @@ def _file_state_of(entry: EntryView) -> str | None:
 def _labels(entry: EntryView, home: str | None) -> str:
     """Return namespace, quarantine and flags of the entry in brackets, as a prefix of its text."""
     labels = namespace_label(entry.namespace, home)
-    labels += [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
+    held = "waiting" if entry.quarantined == "waiting" else f"in quarantine: {entry.quarantined}"
+    labels += [held] if entry.quarantined else []
     labels += [entry.file_state.state] if entry.file_state else []
     labels += [entry.superseded] if entry.superseded else []
     labels += entry.flags

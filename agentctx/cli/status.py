@@ -16,10 +16,18 @@ from agentctx.cli.output import show
 from agentctx.cli.reembed import reembed_line
 from agentctx.config.commit import build_name, own_commit
 from agentctx.embedding.providers.prices import format_usd
+from agentctx.names import readable
 from agentctx.wire.wording import duration
 
 if TYPE_CHECKING:
-    from agentctx.wire import BackupStatus, CalibrationState, ProviderCost, ProviderStatus, StatusReply
+    from agentctx.wire import (
+        BackupStatus,
+        CalibrationState,
+        CaptureState,
+        ProviderCost,
+        ProviderStatus,
+        StatusReply,
+    )
 
 CALIBRATED: Mapping[CalibrationState, str] = MappingProxyType(
     {
@@ -62,6 +70,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         *([("", f"nothing can be saved now: {database.fault}")] if database.fault else []),
         *([("backups", held)] if (held := _backups(reply.backups)) else []),
         *([("hooks", f"{refused} saves refused, see `agentctx doctor`")] if refused else []),
+        *(("captures", _captures(each)) for each in reply.captures),
         *(("", f"warning: {sentence}") for sentence in database.warnings),
         *(("no context", line) for line in without_context_lines(reply)),
         ("process", f"{file_size(reply.rss_bytes)} of memory, {_cpu(reply)}"),
@@ -76,6 +85,11 @@ def without_context_lines(reply: StatusReply) -> list[str]:
         f"context (status {each.status}) and took them without"
         for each in reply.without_context
     ]
+
+
+def _captures(each: CaptureState) -> str:
+    waiting = f", {each.waiting} waiting for `agentctx review`" if each.waiting else ""
+    return f"{each.agent or 'imports'} in {readable(each.namespace)}: {each.mode or 'review'}{waiting}"
 
 
 def _backups(backups: BackupStatus | None) -> str | None:

@@ -180,7 +180,7 @@ class ListOptions(EntryFilter, total=False):
     key_prefix: str | None
     withdrawn: bool
     marked: bool
-    waiting: bool
+    waiting: bool | None
     content: bool
     cursor: str | None
 

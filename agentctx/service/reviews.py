@@ -13,6 +13,7 @@ from agentctx.service.access.policy import MEMBER, WRITE
 from agentctx.service.base import CurrentSettings, Peer, Readable, every_namespace
 from agentctx.service.operations import Operation
 from agentctx.service.release_worker import ReleaseWorker
+from agentctx.storage.review import CapturesByAgent
 from agentctx.storage.trust_storage import TrustStorage
 from agentctx.times import Clock, format_time, parse_duration
 
@@ -29,24 +30,13 @@ class Reviews:
     @Operation("GET", "/review", MEMBER, rules.in_readable)
     async def review(self, peer: Peer, *, readable: Readable = every_namespace) -> wire.ReviewReply:  # noqa: ARG002
         """Count what waits in the namespaces that the caller may read, and say how captures are kept."""
-        captures = [
-            wire.CaptureState(
-                namespace=namespace,
-                agent=agent or None,
-                mode=each.mode,
-                waiting=each.waiting,
-                oldest=None if each.oldest is None else format_time(each.oldest),
-            )
-            for (namespace, agent), each in sorted((await self.trust.captures()).items())
-            if readable(namespace)
-        ]
-        return wire.ReviewReply(captures=captures)
+        captures = capture_states(await self.trust.captures())
+        return wire.ReviewReply(captures=[each for each in captures if readable(each.namespace)])
 
     @Operation("POST", "/entries/{entry_id}/keep", WRITE, rules.on_entry, audit=notes.kept, errors=(404, 507))
     async def keep(self, entry_id: str, request: wire.KeepRequest, peer: Peer) -> wire.ReleaseReply:
-        """Let an entry that waits into the answers. Only for somebody at a terminal, or at an MCP form."""
-        if request.way == "terminal":
-            require_terminal(peer)
+        """Let an entry that waits into the answers. Only for somebody at a terminal: `agentctx review`."""
+        require_terminal(peer)
         if not await self.trust.keep(entry_id, request.version, always=request.always):
             raise NotFound(
                 f"Entry {entry_id!r} does not wait for a review, or was changed since it was shown.",
@@ -61,6 +51,19 @@ class Reviews:
         """Erase some of what has waited too long; return how many, 0 if none is left."""
         ttl = self.settings.value.review.ttl
         return await self.trust.expire_waiting(before=self.clock() - parse_duration(ttl)) if ttl else 0
+
+
+def capture_states(captures: CapturesByAgent) -> list[wire.CaptureState]:
+    return [
+        wire.CaptureState(
+            namespace=namespace,
+            agent=agent or None,
+            mode=each.mode,
+            waiting=each.waiting,
+            oldest=None if each.oldest is None else format_time(each.oldest),
+        )
+        for (namespace, agent), each in sorted(captures.items())
+    ]
 
 
 def require_terminal(peer: Peer) -> None:

@@ -25,6 +25,7 @@ from agentctx.service.process_memory import resident_bytes
 from agentctx.service.rag.calibrator import Calibrator
 from agentctx.service.reembed import ModelChange
 from agentctx.service.refusals import Refusals
+from agentctx.service.reviews import capture_states
 from agentctx.service.telemetry.recorder import Recorder
 from agentctx.storage.base import Storage
 from agentctx.storage.records import StorageStats
@@ -41,6 +42,7 @@ class _CachedStatus:
     stats: StorageStats
     queue: wire.QueueReply
     reembed: wire.ReembedReply | None
+    captures: list[wire.CaptureState]
 
 
 @dataclass(kw_only=True)
@@ -99,6 +101,7 @@ class Status:
             reembed=known.reembed,
             without_context=without_context(self.refusals),
             backups=wire.BackupStatus(**await self.backups.holding()),
+            captures=known.captures,
         )
 
     async def _stored_status(self, peer: Peer) -> _CachedStatus:
@@ -108,6 +111,7 @@ class Status:
                 await self.storage.stats(),
                 await self.queue(peer),
                 await self.reembed.summary(),
+                capture_states(await self.storage.trust.captures()),
             )
         except StorageFailed:
             if self.storage.fault is None or self._known is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agentctx.wire.protocol import CalibrationState, ReembedStage, request_body
+from agentctx.wire.review import CaptureState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,6 +245,8 @@ class StatusReply:
     commit: str = ""
     """The commit it was built from, or `unknown`; empty if it is too old to say."""
     backups: BackupStatus | None = None
+    captures: list[CaptureState] = field(default_factory=list)
+    """What hooks captured or imports brought, by namespace and agent, and how much of it waits."""
 
 
 @request_body

@@ -33,5 +33,5 @@ class KeepRequest:
 
     way: ReviewWay
     version: int
-    """The version that was shown; what was changed since then goes on waiting."""
+    """The version that was shown; what was changed since then still waits."""
     always: bool = False

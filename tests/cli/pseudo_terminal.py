@@ -34,6 +34,8 @@ class PseudoTerminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
+            # As a shell's: the kernel knows who has a terminal, and is in its foreground.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no other thread starts any
             env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": str(rows), **env},
         )
         os.close(slave)

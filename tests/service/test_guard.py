@@ -64,7 +64,7 @@ ID_ROUTES: dict[str, tuple[str, str, Any]] = {
     "forget a version": ("DELETE", "/v1/entries/{id}?if_version=9", None),
     "outcome": ("POST", "/v1/learnings/{id}/outcome", {"success": True}),
     "release": ("POST", "/v1/entries/{id}/release", None),
-    "keep": ("POST", "/v1/entries/{id}/keep", {"way": "elicitation", "version": 1}),
+    "keep": ("POST", "/v1/entries/{id}/keep", {"way": "terminal", "version": 1}),
     "explain": ("POST", "/v1/injections/explain", {"entry": "{id}", "query": "a", "namespace": "mine"}),
     "receipt": ("GET", "/v1/injections/{id}", None),
 }

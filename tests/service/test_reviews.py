@@ -14,6 +14,7 @@ from agentctx.daemon.build import Core
 from agentctx.errors import AccessDenied, AgentctxError, NotFound
 from agentctx.service import reviews
 from agentctx.service.base import Peer
+from agentctx.service.reviews import is_in_foreground as decide
 from agentctx.wire import (
     ContextRequest,
     EditRequest,
@@ -30,7 +31,7 @@ from tests.running_core import ME, guarded, running_core, save
 from tests.service.access.peers import access_control
 
 DAY_MS = 86_400_000
-FORM: dict[str, Any] = {"way": "elicitation", "version": 1}
+FORM: dict[str, Any] = {"way": "terminal", "version": 1}
 
 
 @pytest.fixture
@@ -49,6 +50,13 @@ async def core(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Core]:
 async def capture(core: Core, content: str = "The whale eats krill.", **fields: Any) -> str:
     given = {"session": "s", "agent": "claude-code", "origin": "capture", "remember": "review", **fields}
     return (await save(core, "observation", content=content, **given)).id
+
+
+@pytest.fixture(autouse=True)
+def at_a_terminal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests may have none."""
+    if "without_terminal" not in request.fixturenames:
+        monkeypatch.setattr(reviews, "is_in_foreground", lambda _: True)
 
 
 async def keep(core: Core, entry: str, **fields: Any) -> ReleaseReply:
@@ -158,7 +166,7 @@ async def test_a_process_without_a_terminal_cannot_say_that_it_has_one(
     ],
 )
 def test_the_kernel_says_who_reads_from_a_terminal(stat: str, is_in_foreground: bool) -> None:
-    assert reviews.is_in_foreground(stat) == is_in_foreground
+    assert decide(stat) == is_in_foreground
 
 
 async def test_it_is_erased_when_its_time_is_over(core: Core, clock: ManualClock) -> None:
@@ -231,4 +239,4 @@ async def test_each_approval_is_in_the_audit_trail_with_its_way(core: Core) -> N
     page = await core.audit_reader.audit(ME, kind="keep")
     (event,) = page.events
     assert (event.subject, event.principal) == (waiting, ME.uid)
-    assert event.detail == {"way": "elicitation", "always": False}
+    assert event.detail == {"way": "terminal", "always": False}

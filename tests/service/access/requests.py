@@ -59,7 +59,7 @@ OPERATIONS: dict[str, Request] = {
     "undo_revocation": Request(path={"revocation_id": "1"}),
     "release": about_entry(),
     "review": Request(),
-    "keep": about_entry({"way": "elicitation", "version": 1}),
+    "keep": about_entry({"way": "terminal", "version": 1}),
     "status": Request(),
     "queue": Request(),
     "retry": Request(),
