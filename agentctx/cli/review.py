@@ -55,6 +55,8 @@ def _shown(entry: EntryView, place: str) -> list[str]:
     width = line_width() or 80
     whose = f"{place}  {entry.agent or entry.origin} in {readable(entry.namespace)}  {entry.updated}"
     text = [textwrap.fill(printable(line), width - 2) for line in entry.content.splitlines()]
+    if hidden := entry.attributes.get("supersedes"):
+        text.append(textwrap.fill(f"It would replace {', '.join(hidden)}.", width - 2))
     return [
         "",
         *textwrap.wrap(whose, width),

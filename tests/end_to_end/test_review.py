@@ -10,6 +10,7 @@ import termios
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def daemon(make_daemon: Callable[..., DaemonProcess]) -> DaemonProcess:
     return make_daemon(config='[embedding]\nprovider = "none"\n').start()
 
 
-def capture(client: Client, content: str, namespace: str = "default") -> str:
+def capture(client: Client, content: str, **fields: Any) -> str:
     return client.save(
         "observation",
         content=content,
@@ -31,7 +32,7 @@ def capture(client: Client, content: str, namespace: str = "default") -> str:
         agent="codex",
         origin="capture",
         remember="review",
-        namespace=namespace,
+        **fields,
     ).id
 
 
@@ -94,6 +95,16 @@ def test_it_fits_40_columns(daemon: DaemonProcess) -> None:
         assert terminal.finish()[0] == 0
     with daemon.client() as client:
         assert len(waiting(client)) == 1
+
+
+def test_what_it_would_replace_is_shown(daemon: DaemonProcess) -> None:
+    with daemon.client() as client:
+        older = client.save("knowledge", key="walrus", content="A walrus has tusks.", origin="tool").id
+        capture(client, "A walrus has none.", supersedes=[older])
+    with reviewing(daemon) as terminal:
+        assert f"It would replace {older}." in terminal.read_until("q quit")
+        press(terminal, "q")
+        terminal.finish()
 
 
 def test_what_was_changed_after_it_was_shown_is_not_kept(daemon: DaemonProcess) -> None:

@@ -33,7 +33,7 @@ from agentctx.storage.saving import (
     Remember,
     WasForgotten,
 )
-from agentctx.storage.steps import Rows, Statement, Steps
+from agentctx.storage.steps import Execute, Rows, Statement, Steps
 from agentctx.storage.versions import SaveCommand
 from agentctx.wire import Trust
 from agentctx_testing.drafts import START_MS, draft, keyless
@@ -108,6 +108,7 @@ class Memory:
         ForgetRequests: lambda *_: None,
         Erase: lambda *_: 1,
         Rows: lambda *_: (),
+        Execute: lambda *_: 0,
     }
 
 

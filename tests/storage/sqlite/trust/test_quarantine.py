@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.search import search
+from agentctx.storage.sqlite.search import vector_search
 from agentctx_testing.conformance.storage.quarantine import QuarantineConformance
 
 
@@ -17,7 +17,7 @@ async def storage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[SqliteStorage]:
     """The parameter is how many entries a search may exclude before it lists the allowed ones instead."""
-    monkeypatch.setattr(search, "MAX_EXCLUDED", request.param)
+    monkeypatch.setattr(vector_search, "MAX_EXCLUDED", request.param)
     opened = await SqliteStorage.open(tmp_path / "agentctx.db")
     yield opened
     await opened.close()
