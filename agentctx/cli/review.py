@@ -32,7 +32,7 @@ def review(ctx: typer.Context, namespace: OnlyNamespace = None) -> None:
     """Decide about each captured or imported entry that waits: keep, edit, merge or forget it.
 
     A merge appends the text to a similar entry of your choice. Always: keep it, and let what this agent
-    captures in this project from now on be kept at once. What you skip goes on waiting.
+    captures in this project from now on be kept at once. What you skip still waits.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput("A review needs a terminal.", hint="`agentctx list --waiting` shows what waits.")

@@ -411,7 +411,7 @@ def _saved(reply: Json, namespace: str) -> str:
     if reply.get("redacted"):
         parts.append(f"Removed before saving: {', '.join(reply['redacted'])}.")
     if reply.get("quarantined"):
-        parts.append("It is in no answer yet: an operator must release it, or the user keep it.")
+        parts.append("No answer has it: it is in quarantine, or waits for the user's `agentctx review`.")
     if newer := reply.get("superseded_by"):
         parts.append(f"No answer contains it, because it was superseded by {', '.join(newer)}.")
     return " ".join(parts)
