@@ -18,13 +18,13 @@ COPY agentctx ./agentctx
 COPY config ./config
 COPY migrations ./migrations
 COPY systemd ./systemd
+COPY packages ./packages
 # The image gets no .git: --build-arg COMMIT=$(git rev-parse --short=12 HEAD) names the commit.
 ARG COMMIT=unknown
 RUN echo "$COMMIT" >agentctx/commit.txt
 RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "."]
 # Names of folders in packages/, separated by spaces.
 ARG PACKAGES=
-COPY packages ./packages
 RUN for package in $PACKAGES; do \
       /opt/agentctx/bin/pip install --quiet --no-deps --require-hashes --only-binary :all: -r packages/$package/requirements.lock && \
       /opt/agentctx/bin/pip install --quiet --no-deps --no-build-isolation ./packages/$package || exit; \

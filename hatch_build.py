@@ -15,7 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 COMMIT = "agentctx/commit.txt"
-BUILT = ("agentctx", "config", "migrations", "systemd", "pyproject.toml", "hatch_build.py")
+IMPORTERS = "packages/agentctx-importers/agentctx_importers"
+BUILT = ("agentctx", IMPORTERS, "config", "migrations", "systemd", "pyproject.toml", "hatch_build.py")
 """What a wheel is built from; changes elsewhere do not matter to the program."""
 LENGTH = 12
 

@@ -60,7 +60,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "backup": "Write a backup and verify every byte of it while saving continues.",
         "restore": "Check a backup and replace the database with it; the replaced database is kept.",
         "export": "Write entries as JSON Lines, from all namespaces and collections unless some are named.",
-        "import": "Import a file written by `agentctx export`.",
+        "import": "Import a file written by `agentctx export`, or with --from the memory of another program.",
         "migrate": "Update the database to this program's schema.",
         "audit": "Inspect the audit trail: who saved, read, forgot and changed what.",
     },
@@ -85,7 +85,7 @@ _PLACES: Final = {
     "service": "service:app",
     "dev": "dev:app",
     "restore": "backup:restore",
-    "import": "import_:import_entries",
+    "import": "import_:import_memory",
     "audit": "audit:app",
 }
 COMMANDS: Final = {name: _PLACES.get(name, f"{name}:{name}") for names in SECTIONS.values() for name in names}
@@ -167,6 +167,7 @@ EXAMPLES: Final = (
     "agentctx export memories.jsonl",
     "agentctx export - --namespace team | gzip > team.jsonl.gz",
     "agentctx import memories.jsonl --dry-run",
+    "agentctx import --from rules . --dry-run",
     "agentctx doctor",
     "agentctx doctor --json --strict",
 )

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -237,6 +238,18 @@ def install(environment: Path, *what: str | Path) -> None:
     subprocess.run([*pip, *options, *map(str, what)], check=True, cwd=ROOT)
 
 
+def importers_of(folder: Path) -> list[str]:
+    """The kinds of memories that `agentctx` of this folder can import."""
+    command = [folder / "agentctx", "import", "--from"]
+    done = subprocess.run(command, env={"HOME": str(folder)}, check=True, capture_output=True, text=True)
+    return [line.split()[0] for line in done.stdout.splitlines()]
+
+
+def declared_importers() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return sorted(project["project"]["entry-points"]["agentctx.importers"])
+
+
 def answer_with_postgresql(folder: Path) -> str:
     """What `agentctx` of this folder answers when `storage.url` names a server that does not exist."""
     done = subprocess.run(
@@ -254,18 +267,22 @@ def answer_with_postgresql(folder: Path) -> str:
 WITHOUT, WITH = "needs the package agentctx-postgresql", "does not answer"
 
 
-def test_postgresql_works_with_make_install_and_the_package_by_path(
+def test_importers_work_with_make_install_and_postgresql_with_the_package_by_path(
     environment: Path,
 ) -> None:
     install(environment, "--editable", ".")
     assert WITHOUT in answer_with_postgresql(environment / "bin")
+    assert importers_of(environment / "bin") == declared_importers()
     install(environment, f"./{PACKAGE}")
     assert WITH in answer_with_postgresql(environment / "bin")
 
 
-def test_postgresql_works_with_both_wheels(environment: Path, wheel: Path, package: Path) -> None:
+def test_importers_work_with_the_wheel_and_postgresql_with_both(
+    environment: Path, wheel: Path, package: Path
+) -> None:
     install(environment, wheel)
     assert WITHOUT in answer_with_postgresql(environment / "bin")
+    assert importers_of(environment / "bin") == declared_importers()
     install(environment, package)
     assert WITH in answer_with_postgresql(environment / "bin")
 
@@ -298,6 +315,7 @@ def test_the_commands_of_the_readme_install_it(command: str, tmp_path: Path) -> 
         pytest.skip("the package index cannot be reached")
     assert done.returncode == 0, done.stderr
     assert (WITH if "--with" in command else WITHOUT) in answer_with_postgresql(tmp_path / "bin")
+    assert importers_of(tmp_path / "bin") == declared_importers()
 
 
 def metadata_of(archive: zipfile.ZipFile) -> list[str]:

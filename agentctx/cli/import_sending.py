@@ -1,0 +1,203 @@
+"""Sends entries to import to the daemon in batches, and counts what became of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from agentctx.cli.output import print_error, print_note
+from agentctx.errors import AccessDenied, AgentctxError, Expired, Forgotten, InvalidInput
+from agentctx.wire import ImportTrust
+
+if TYPE_CHECKING:
+    from agentctx.client.sync_client import Client
+    from agentctx.wire import ImportEntry
+
+BATCH_CHARS = 200_000
+"""Most characters in a request; the daemon accepts 1 MiB, and a character may take four bytes."""
+BATCH_VERSIONS = 200
+_MAX_COMPLAINTS = 20
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """Counts: `entries` read, `imported`, `unchanged` because they were already there, and `failed`.
+
+    `quarantined` are those that are in quarantine, as where they were exported.
+    `forgotten` are entries that were skipped because they were forgotten here, `expired` because
+    their time is over.
+    """
+
+    dry_run: bool
+    include_forgotten: bool = False
+    trust: ImportTrust = "external"
+    entries: int = 0
+    imported: int = 0
+    unchanged: int = 0
+    forgotten: int = 0
+    expired: int = 0
+    quarantined: int = 0
+    failed: int = 0
+    redacted: dict[str, int] = field(default_factory=dict)
+    collections: dict[str, int] = field(default_factory=dict)
+    """Of those imported, how many are in each collection."""
+    duplicates: int = 0
+    """Those that another program's memory has more than once; the first one counts."""
+    lowered: int = 0
+    """Those that would have more trust if the caller were an admin."""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Why entries failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportLine:
+    """All versions of an entry, oldest first, where they stand, and the trust that they get."""
+
+    where: str
+    versions: list[ImportEntry]
+    trust: ImportTrust
+
+
+def report_lines(report: ImportReport) -> Iterator[str]:
+    """Yield the counts on one line, then those of collections if there are several, and of many failures."""
+    yield _counts(report)
+    if len(report.collections) > 1:
+        yield "  ".join(f"{name} {count:,}" for name, count in sorted(report.collections.items()))
+    if report.failed > _MAX_COMPLAINTS:
+        yield from (f"failed {count:,}: {reason}" for reason, count in sorted(report.reasons.items()))
+
+
+def _counts(report: ImportReport) -> str:
+    done = "would import" if report.dry_run else "imported"
+    parts = [f"{done} {report.imported:,}", f"already there {report.unchanged:,}"]
+    if report.duplicates:
+        parts.append(f"duplicates {report.duplicates:,}")
+    if report.lowered:
+        parts.append(f"with less trust, as you are no admin {report.lowered:,}")
+    if report.quarantined:
+        parts.append(f"in quarantine {report.quarantined:,}")
+    if report.forgotten:
+        parts.append(f"skipped as forgotten {report.forgotten:,}")
+    if report.expired:
+        parts.append(f"skipped as expired {report.expired:,}")
+    if report.failed:
+        parts.append(f"failed {report.failed:,}")
+    if report.redacted:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.redacted.items()))
+        parts.append(f"redacted {kinds}")
+    return "  ".join(parts)
+
+
+class _Batch:
+    """Lines for one request. All versions of an entry stay together."""
+
+    def __init__(self) -> None:
+        self.lines: list[ImportLine] = []
+        self._versions = self._chars = 0
+
+    def has_room(self, line: ImportLine) -> bool:
+        versions, chars = self._versions + len(line.versions), self._chars + _chars(line)
+        return not self.lines or (versions <= BATCH_VERSIONS and chars <= BATCH_CHARS)
+
+    def add(self, line: ImportLine) -> None:
+        self.lines.append(line)
+        self._versions += len(line.versions)
+        self._chars += _chars(line)
+
+
+def _chars(line: ImportLine) -> int:
+    return sum(
+        len(each.content) + sum(map(len, map(str, each.attributes.values()))) for each in line.versions
+    )
+
+
+def batches(lines: Iterable[ImportLine]) -> Iterator[list[ImportLine]]:
+    """Yield batches of lines, one for each request, which has one trust."""
+    by_trust: dict[ImportTrust, _Batch] = {}
+    for line in lines:
+        batch = by_trust.setdefault(line.trust, _Batch())
+        if not batch.has_room(line):
+            yield batch.lines
+            batch = by_trust[line.trust] = _Batch()
+        batch.add(line)
+    yield from (batch.lines for batch in by_trust.values())
+
+
+def send(client: Client, batch: list[ImportLine], report: ImportReport) -> None:
+    """Import a batch; if the daemon refuses the whole request, send each line, then each version, alone."""
+    versions = [version for line in batch for version in line.versions]
+    try:
+        outcomes = _import(client, versions, report, batch[0].trust)
+    except InvalidInput as error:
+        if len(batch) > 1:
+            for line in batch:
+                send(client, [line], report)
+        elif len(versions) > 1:
+            _note(report, batch[0], list(_import_alone(client, versions, report, batch[0].trust)))
+        else:
+            fail(report, batch[0].where, error)
+        return
+    except AccessDenied:
+        if batch[0].trust == report.trust:
+            raise
+        report.lowered += len(batch)
+        send(client, [replace(line, trust=report.trust) for line in batch], report)
+        return
+    arrived = iter(outcomes)
+    for line in batch:
+        _note(report, line, [next(arrived) for _ in line.versions])
+
+
+def _import(
+    client: Client, versions: list[ImportEntry], report: ImportReport, trust: ImportTrust
+) -> Sequence[object]:
+    return client.import_entries(
+        versions, dry_run=report.dry_run, include_forgotten=report.include_forgotten, trust=trust
+    )
+
+
+def _import_alone(
+    client: Client, versions: list[ImportEntry], report: ImportReport, trust: ImportTrust
+) -> Iterator[object]:
+    for version in versions:
+        try:
+            # The last version of a request sets the expiry, and alone each is the last.
+            yield from _import(client, [replace(version, expires=versions[-1].expires)], report, trust)
+        except InvalidInput as error:
+            yield error
+
+
+def _note(report: ImportReport, line: ImportLine, outcomes: list[object]) -> None:
+    errors = [outcome for outcome in outcomes if isinstance(outcome, AgentctxError)]
+    if errors and all(isinstance(error, Forgotten) for error in errors):
+        report.forgotten += 1
+        return
+    if errors and all(isinstance(error, Expired) for error in errors):
+        report.expired += 1
+        return
+    if errors:
+        fail(report, line.where, errors[0])
+        return
+    report.redacted = dict(
+        Counter(report.redacted)
+        + Counter(kind for each in outcomes for kind in getattr(each, "redacted", ()))
+    )
+    report.quarantined += getattr(outcomes[-1], "quarantined", False)
+    if any(getattr(outcome, "changed", False) for outcome in outcomes):
+        report.imported += 1
+        collection = line.versions[-1].collection
+        report.collections[collection] = report.collections.get(collection, 0) + 1
+    else:
+        report.unchanged += 1
+
+
+def fail(report: ImportReport, where: str, error: AgentctxError) -> None:
+    """Count an entry that cannot be imported; the first ones are named on stderr."""
+    report.failed += 1
+    report.reasons[error.message] = report.reasons.get(error.message, 0) + 1
+    if report.failed <= _MAX_COMPLAINTS:
+        print_error(InvalidInput(f"{where}: {error.message}", hint=error.hint))
+    elif report.failed == _MAX_COMPLAINTS + 1:
+        print_note("more failed; they are only counted")

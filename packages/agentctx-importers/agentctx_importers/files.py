@@ -1,0 +1,83 @@
+"""Reads files of strangers: only regular ones, inside the given folder, with limits on every size."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from agentctx_importers.records import RefusedItem, Unreadable
+
+MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+MAX_FILES: Final = 200_000
+_STEP: Final = 1024 * 1024
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file. Raises `Unreadable` for anything else, such as a pipe, and OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Unreadable(f"{path} is not a regular file.", hint="Give a file or the folder it is in.")
+        yield file
+
+
+def text_of(path: Path) -> str | RefusedItem:
+    """Return the text of a file, or why it is not read. Bytes that are not UTF-8 become `\ufffd`."""
+    try:
+        with opened(path) as file:
+            data = file.read(MAX_TEXT_BYTES + 1)
+    except Unreadable as error:
+        return RefusedItem(str(path), error.message)
+    except OSError as error:
+        return RefusedItem(str(path), f"It cannot be read: {error.strerror}.")
+    if len(data) > MAX_TEXT_BYTES:
+        return RefusedItem(str(path), f"It has more than {MAX_TEXT_BYTES:,} bytes.")
+    return data.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes] | RefusedItem]:
+    """Yield the lines of a file that are not empty with their numbers; of one that is too long, a refusal."""
+    with opened(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
+            if len(line) <= MAX_LINE_BYTES:
+                if line.strip():
+                    yield number, line
+                continue
+            while line and not line.endswith(b"\n"):
+                line = file.readline(_STEP)  # noqa: PLW2901 - the rest of the same line
+            yield RefusedItem(f"{path.name}:{number}", f"The line has more than {MAX_LINE_BYTES:,} bytes.")
+
+
+def modified_ms(path: Path) -> int:
+    """Return when the file was changed."""
+    return path.stat().st_mtime_ns // 1_000_000
+
+
+def files_below(root: Path, is_wanted: Callable[[str], bool]) -> Iterator[Path]:
+    """Yield the files of a folder whose names are wanted, in order; links out of it and hidden ones are not.
+
+    Raises `Unreadable` for a folder with more files than a memory has.
+    """
+    found = 0
+    for folder, folders, names in os.walk(root, followlinks=False):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for name in sorted(filter(is_wanted, names)):
+            if (found := found + 1) > MAX_FILES:
+                message = f"{root} has more than {MAX_FILES:,} files."
+                raise Unreadable(message, hint="Give a folder inside it.")
+            if is_inside(file := Path(folder, name), root):
+                yield file
+
+
+def is_inside(file: Path, root: Path) -> bool:
+    """Return whether this is a regular file that is in the folder even if it is a link."""
+    try:
+        return file.is_file() and file.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return False

@@ -1,0 +1,153 @@
+"""Turns records of any source into entries to import: valid names, ordered times, own ids. No I/O."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+from uuid import UUID, uuid5
+
+from agentctx.names import UNPRINTABLE, name_from, normalised
+from agentctx.text.screening.rules import load_rules
+from agentctx.text.screening.screener import screen
+from agentctx.times import format_time
+from agentctx.wire import ImportEntry, ImportTrust
+from agentctx_importers.records import Item, Record, RefusedItem
+
+MAX_CONTENT_CHARS: Final = 200_000
+"""Longer texts become several entries. The daemon's own limit is higher unless it was lowered."""
+MAX_PARTS: Final = 50
+MAX_TAGS: Final = 32
+MAX_TAG_CHARS: Final = 64
+MAX_SOURCE_CHARS: Final = 2_048
+_CATEGORIES: Final = frozenset({"rule", "definition", "preference", "fact", "pattern", "correction"})
+_IDS: Final = UUID("6f1c2a52-9a3e-5d0b-8a57-2f6c9c1a7e44")
+_NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
+_FIRST_MS: Final = 0
+"""1970: what claims to be older has no time."""
+
+
+class PreparedEntry(NamedTuple):
+    """An entry to import, with the trust that its source gives it, and where it stands in the source."""
+
+    where: str
+    entry: ImportEntry | None
+    """None if it is refused, for `reason`."""
+    trust: ImportTrust = "external"
+    reason: str = ""
+
+
+def prepare(
+    kind: str, items: Iterable[Item], namespace: str, now: int, *, is_given: bool = False
+) -> Iterator[PreparedEntry]:
+    """Yield the entries of a source's records, saved in `namespace` unless they say where they belong.
+
+    With `is_given` all are saved there. `now` (milliseconds) replaces unknown times and limits known ones.
+    """
+    for item in items:
+        if isinstance(item, RefusedItem):
+            yield PreparedEntry(printed(item.where), None, reason=item.reason)
+            continue
+        where = printed(item.key or item.id)
+        record = _cleaned(item)
+        if not record.content.strip() and record.collection != "learning":
+            yield PreparedEntry(where, None, reason="It has no text.")
+        elif len(record.content) > MAX_CONTENT_CHARS * MAX_PARTS:
+            most = MAX_CONTENT_CHARS * MAX_PARTS
+            yield PreparedEntry(where, None, reason=f"Its text has more than {most:,} characters.")
+        else:
+            for part in _parts(record):
+                entry = _entry(kind, part, (not is_given and part.namespace) or namespace, now)
+                yield PreparedEntry(where, entry, trust_of(part))
+
+
+def entry_id(kind: str, namespace: str, native: str) -> str:
+    """Return the id of the entry of a record: the same in every import into this namespace."""
+    return str(uuid5(_IDS, json.dumps([kind, namespace, native])))
+
+
+def trust_of(record: Record) -> ImportTrust:
+    """Return the trust that the record has: what resembles instructions is external."""
+    if record.trust == "external" or screen(record.content, load_rules()):
+        return "external"
+    return record.trust
+
+
+def printed(name: str) -> str:
+    """Return a short name that can be printed on one line."""
+    return re.sub(UNPRINTABLE, " ", name)[:200]
+
+
+def _cleaned(record: Record) -> Record:
+    return record._replace(
+        content=_NO_TEXT.sub("\ufffd", record.content),
+        fields={
+            name: _NO_TEXT.sub("\ufffd", value) if isinstance(value, str) else value
+            for name, value in record.fields.items()
+        },
+    )
+
+
+def _parts(record: Record) -> Iterator[Record]:
+    """Yield the record, or if its text is too long its parts, which have numbers."""
+    texts = list(split(record.content, MAX_CONTENT_CHARS))
+    yield record._replace(content=texts[0])
+    for number, text in enumerate(texts[1:], start=2):
+        key = record.key and f"{name_from(record.key)[:240]} ({number})"
+        yield record._replace(id=f"{record.id}\n{number}", entry_id=None, key=key, content=text)
+
+
+def split(text: str, most: int) -> Iterator[str]:
+    """Yield parts of at most `most` characters, which end with a line where a line is not too long."""
+    while len(text) > most:
+        end = text.rfind("\n", most // 2, most) + 1 or most
+        yield text[:end]
+        text = text[end:]
+    yield text
+
+
+def _entry(kind: str, record: Record, namespace: str, now: int) -> ImportEntry:
+    created, updated = times(record, now)
+    needs_session = record.collection in {"observation", "reflection"}
+    session = record.session or (f"import:{kind}" if needs_session else None)
+    return ImportEntry(
+        id=record.entry_id or entry_id(kind, namespace, record.id),
+        namespace=namespace,
+        collection=record.collection,
+        key=record.key and name_from(record.key),
+        session=session and name_from(session),
+        agent=record.agent and name_from(record.agent),
+        content=record.content,
+        attributes=_attributes(record),
+        created=format_time(created),
+        updated=format_time(updated),
+        expires=None if record.expires is None else format_time(record.expires),
+        derived_from=[entry_id(kind, namespace, each) for each in record.derived_from] or None,
+    )
+
+
+def times(record: Record, now: int) -> tuple[int, int]:
+    """Return when the record was created and updated, in order and not in the future."""
+    known = [each for each in (record.created, record.updated) if each is not None and each > _FIRST_MS]
+    created = min([*known, now])
+    return created, max(created, min(record.updated or created, now))
+
+
+def _attributes(record: Record) -> dict[str, Any]:
+    tags = [tag for each in record.tags if (tag := normalised(printed(str(each)))[:MAX_TAG_CHARS].strip())]
+    known: dict[str, Any] = {**record.fields}
+    if record.collection == "knowledge" and record.category not in _CATEGORIES:
+        tags += [normalised(printed(record.category))[:MAX_TAG_CHARS]] if record.category else []
+    elif record.category:
+        known["category"] = record.category
+    if tags:
+        known["tags"] = list(dict.fromkeys(tags))[:MAX_TAGS]
+    if record.source and (source := printed_source(record.source)):
+        known["source"] = source
+    return known
+
+
+def printed_source(source: str) -> str:
+    """Return a path or an address as an entry's `source`."""
+    return re.sub(UNPRINTABLE, " ", source)[:MAX_SOURCE_CHARS].strip()

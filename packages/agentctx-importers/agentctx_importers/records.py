@@ -1,0 +1,83 @@
+"""What a source yields: records of memories, and refusals of what it cannot read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from agentctx.errors import InvalidInput
+from agentctx.wire import ImportTrust
+
+if TYPE_CHECKING:
+    from agentctx_importers.preparing import PreparedEntry
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Record(NamedTuple):
+    """One memory. Times are in milliseconds since the epoch; None: unknown."""
+
+    id: str
+    """Its id in the source, or what else stays the same from one import to the next. The id of the entry is
+    made of it, so that importing again changes nothing, and what was forgotten stays forgotten."""
+    content: str
+    """The text; empty for learnings, whose text is made of their fields."""
+    collection: str = "knowledge"
+    key: str | None = None
+    tags: Sequence[str] = ()
+    category: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    source: str | None = None
+    """Where it comes from: a path or an address."""
+    namespace: str | None = None
+    """Where it belongs; None: where the command saves."""
+    created: int | None = None
+    updated: int | None = None
+    expires: int | None = None
+    fields: Mapping[str, Any] = NOTHING
+    """More fields of the collection: `turn`, `part`, `trigger`, …"""
+    derived_from: Sequence[str] = ()
+    """The ids in the source of the records that it was made from."""
+    trust: ImportTrust = "external"
+    """`agent` for what the user typed or the agent answered, if nobody else can have written it. What
+    resembles instructions stays external."""
+    entry_id: str | None = None
+    """The id of the entry, of which this is a copy that agentctx wrote."""
+
+
+class RefusedItem(NamedTuple):
+    """Something that is not imported. `where` it stands in the source; `reason` is a sentence."""
+
+    where: str
+    reason: str
+
+
+Item = Record | RefusedItem
+
+
+class MemorySource(NamedTuple):
+    """A program, or a format, whose memories can be read."""
+
+    title: str
+    """What it is, for the list of kinds."""
+    usual: Callable[[], Sequence[Path]]
+    """Returns the places where its memories usually are, whether they exist or not; may be empty."""
+    read: Callable[[Path], Iterator[Item]]
+    """Yields the memories of a file or folder, one by one. Raises OSError, or `Unreadable` if it is not what
+    this source reads."""
+
+    def prepared(
+        self, kind: str, places: Iterable[Path], namespace: str, now: int, *, is_given: bool
+    ) -> Iterator[PreparedEntry]:
+        """Yield the entries of all memories at these places, as `preparing.prepare` does."""
+        from agentctx_importers.preparing import prepare
+
+        items = (item for place in places for item in self.read(place))
+        return prepare(kind, items, namespace, now, is_given=is_given)
+
+
+class Unreadable(InvalidInput):
+    """The file or folder is not what the source reads."""

@@ -1,0 +1,44 @@
+"""A small memory of each kind, and how many entries it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+
+class Sample(NamedTuple):
+    """`make` writes the memory into a folder and returns the path to import."""
+
+    make: Callable[[Path], Path]
+    entries: int
+
+
+def write_lines(file: Path, *values: Any) -> Path:
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in values), encoding="utf-8")
+    return file
+
+
+def _rules(folder: Path) -> Path:
+    (folder / "CLAUDE.md").write_text("# Build\n\nUse make.\n\n## Tests\n\nRun them with pytest.\n")
+    (folder / ".cursor" / "rules").mkdir(parents=True)
+    (folder / ".cursor" / "rules" / "style.mdc").write_text(
+        "---\ndescription: Style\nglobs: '*.py'\n---\nNo one-letter names.\n"
+    )
+    return folder
+
+
+def _server_memory(folder: Path) -> Path:
+    return write_lines(
+        folder / "memory.jsonl",
+        {"type": "entity", "name": "Ann", "entityType": "person", "observations": ["Likes trains", "Is 40"]},
+        {"type": "entity", "name": "Basel", "entityType": "city", "observations": ["On the Rhine"]},
+        {"type": "relation", "from": "Ann", "to": "Basel", "relationType": "lives in"},
+    )
+
+
+SAMPLES: Final[Mapping[str, Sample]] = {
+    "rules": Sample(_rules, 3),
+    "server-memory": Sample(_server_memory, 2),
+}
