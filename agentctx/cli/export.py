@@ -1,4 +1,4 @@
-"""`agentctx export`: entries as JSON Lines."""
+"""`agentctx export`: entries as JSON Lines, or in the format of another program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
@@ -16,6 +16,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections, Quiet, checked
 from agentctx.cli.output import hint_of, print_note, writing_to
+from agentctx.config.entry_points import load_offered
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.wire.wording import counted
 
@@ -30,7 +31,14 @@ TIMEOUT_S = 120.0
 
 def export(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="File to write; - for stdout.")] = "-",
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE|-", help="File to write; - for stdout. With --to markdown, a folder."),
+    ] = "-",
+    to: Annotated[
+        Literal["jsonl", "markdown", "mem0"],
+        typer.Option("--to", help="Format; all but jsonl are of the live versions and without vectors."),
+    ] = "jsonl",
     namespace: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMESPACE", callback=checked, help="Only this namespace; repeat for more."),
@@ -43,20 +51,40 @@ def export(
     """Write entries as JSON Lines, from all namespaces and collections unless some are named."""
     from agentctx.ingest.progress import choose_progress
 
+    if to != "jsonl" and (with_vectors or with_history):
+        raise typer.BadParameter("only jsonl has history and vectors", param_hint="--to")
+    if to == "markdown" and file == "-":
+        raise typer.BadParameter("name the folder to write", param_hint="--to markdown")
     options: ExportOptions = {"limit": PAGE, "history": with_history, "vectors": with_vectors}
     options |= {"namespaces": namespace or [], "collections": collection or []}
     progress = choose_progress(sys.stderr, quiet=quiet or (file == "-" and sys.stdout.isatty()))
-    with connect(ctx, timeout_s=TIMEOUT_S) as client, _open_file(file) as lines:
-        progress.begin("exporting", 0 if namespace or collection else _known_total(client))
-        count = 0
-        print(header_line(history=with_history, vectors=with_vectors), file=lines)
-        for exported in exported_entries(client, options):
-            print(entry_line(exported), file=lines)
-            count += 1
-            progress.done()
+    count = 0
+    with connect(ctx, timeout_s=TIMEOUT_S) as client:
+
+        def entries() -> Iterator[ExportedEntry]:
+            nonlocal count
+            progress.begin("exporting", 0 if namespace or collection else _known_total(client))
+            for count, each in enumerate(exported_entries(client, options), start=1):  # noqa: B007
+                yield each
+                progress.done()
+
+        if to == "markdown":
+            with writing_to(file):
+                _writer(to)(entries(), file)
+        else:
+            with _open_file(file) as lines:
+                if to == "jsonl":
+                    print(header_line(history=with_history, vectors=with_vectors), file=lines)
+                for line in map(entry_line, entries()) if to == "jsonl" else _writer(to)(entries()):
+                    print(line, file=lines)
         progress.end()
     if not quiet:
         print_note(f"exported {counted(count, 'entry', 'entries')}")
+
+
+def _writer(to: str) -> Any:
+    offered: dict[str, Any] = {"package": "agentctx-importers", "refusal": AgentctxError}
+    return load_offered("agentctx.exporters", to, needed_by=f"`agentctx export --to {to}`", **offered)
 
 
 def exported_entries(client: Client, options: ExportOptions) -> Iterator[ExportedEntry]:

@@ -17,7 +17,7 @@ from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.import_sending import ImportLine, ImportReport, batches, fail, report_lines, send
 from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson, DryRun, Quiet, checked
-from agentctx.cli.output import hint_of, print_json, print_line, show
+from agentctx.cli.output import hint_of, show
 from agentctx.config.bounded_files import lines_within
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.wire import ImportTrust
@@ -74,7 +74,9 @@ def import_memory(
 
     report = ImportReport(dry_run, include_forgotten, trust)
     if from_other and file == "-":
-        _show_kinds(as_json)
+        from agentctx.cli.import_from import kinds
+
+        show(known := kinds(), columns([*known.items()]), as_json)
         return
     if not from_other and (path or namespace):
         raise typer.BadParameter("is for `import --from KIND`", param_hint="PATH" if path else "--namespace")
@@ -94,17 +96,6 @@ def import_memory(
     show(report, report_lines(report), as_json)
     if report.failed:
         raise typer.Exit(EXIT_FAILED)
-
-
-def _show_kinds(as_json: bool) -> None:
-    from agentctx.cli.import_from import kinds
-
-    known = kinds()
-    if as_json:
-        print_json(known)
-        return
-    for line in columns([*known.items()]):
-        print_line(line)
 
 
 def _exported_lines(file: str, report: ImportReport) -> Generator[ImportLine]:

@@ -13,24 +13,25 @@ from agentctx.config.entry_points import load_offered
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.times import wall_clock
 
-GROUP: Final = "agentctx.importers"
-MAX_KNOWN_IDS: Final = 1_000_000
-"""Ids that are held to count duplicates; beyond, they are counted as already there."""
+_GROUP: Final = "agentctx.importers"
 
 
 def kinds() -> dict[str, str]:
     """Return what each kind of memory is, by kind."""
-    names = sorted({point.name for point in metadata.entry_points(group=GROUP)})
-    return {name: source_of(name).title for name in names}
+    return {name: source_of(name).title for name in _names()}
 
 
 def source_of(kind: str) -> Any:
-    """Return the source of this kind. Raises `InvalidInput`."""
-    if not metadata.entry_points(group=GROUP, name=kind):
-        names = ", ".join(sorted({point.name for point in metadata.entry_points(group=GROUP)}))
-        raise InvalidInput(f"There is no importer for {kind[:40]!r}.", hint=f"Give one of these: {names}.")
-    needed_by = f"`agentctx import --from {kind}`"
-    return load_offered(GROUP, kind, package="agentctx-importers", needed_by=needed_by, refusal=AgentctxError)
+    """Return the source of this kind. Raises `InvalidInput` if there is none."""
+    if kind not in (names := _names()):
+        hint = f"Give one of these: {', '.join(names)}."
+        raise InvalidInput(f"There is no importer for {kind[:40]!r}.", hint=hint)
+    offered: dict[str, Any] = {"package": "agentctx-importers", "refusal": AgentctxError}
+    return load_offered(_GROUP, kind, needed_by=f"`agentctx import --from {kind}`", **offered)
+
+
+def _names() -> list[str]:
+    return sorted({point.name for point in metadata.entry_points(group=_GROUP)})
 
 
 def memory_lines(
@@ -40,33 +41,12 @@ def memory_lines(
 
     With a `namespace` all belong there, else where the source says, else where commands save here.
     """
-    source = source_of(kind)
-    known: set[int] = set()
-    places = _places(kind, source, path)
-    target = namespace or namespaces_here()[0]
-    for item in source.prepared(kind, places, target, wall_clock(), is_given=bool(namespace)):
+    source, target = source_of(kind), namespace or namespaces_here()[0]
+    for item in source.prepared(kind, path, target, wall_clock(), is_given=namespace is not None):
         report.entries += 1
-        if item.entry is None:
+        report.duplicates += item.is_duplicate
+        if item.reason:
             fail(report, item.where, InvalidInput(item.reason))
-        elif (number := hash(item.entry.id)) in known:
-            report.duplicates += 1
-        else:
-            if len(known) < MAX_KNOWN_IDS:
-                known.add(number)
+        elif item.entry is not None:
             trust = item.trust if report.trust == "external" else report.trust
             yield ImportLine(item.where, [item.entry], trust)
-
-
-def _places(kind: str, source: Any, path: Path | None) -> list[Path]:
-    """Return the path, else the usual places that exist. Raises `InvalidInput` if there are none."""
-    if path is not None:
-        if not path.exists():
-            raise InvalidInput(f"{path} does not exist.", hint="Check the name.")
-        return [path]
-    usual = source.usual()
-    if present := [each for each in usual if each.exists()]:
-        return present
-    looked = f"looked at {', '.join(map(str, usual))}" if usual else "it has no usual place"
-    raise InvalidInput(
-        f"No memory of {kind} was found: {looked}.", hint=f"Run `agentctx import --from {kind} PATH`."
-    )

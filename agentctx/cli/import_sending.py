@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentctx.cli.output import print_error, print_note
 from agentctx.errors import AccessDenied, AgentctxError, Expired, Forgotten, InvalidInput
@@ -51,8 +51,7 @@ class ImportReport:
     """Why entries failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportLine:
+class ImportLine(NamedTuple):
     """All versions of an entry, oldest first, where they stand, and the trust that they get."""
 
     where: str
@@ -70,59 +69,38 @@ def report_lines(report: ImportReport) -> Iterator[str]:
 
 
 def _counts(report: ImportReport) -> str:
-    done = "would import" if report.dry_run else "imported"
-    parts = [f"{done} {report.imported:,}", f"already there {report.unchanged:,}"]
-    if report.duplicates:
-        parts.append(f"duplicates {report.duplicates:,}")
-    if report.lowered:
-        parts.append(f"with less trust, as you are no admin {report.lowered:,}")
-    if report.quarantined:
-        parts.append(f"in quarantine {report.quarantined:,}")
-    if report.forgotten:
-        parts.append(f"skipped as forgotten {report.forgotten:,}")
-    if report.expired:
-        parts.append(f"skipped as expired {report.expired:,}")
-    if report.failed:
-        parts.append(f"failed {report.failed:,}")
+    parts = {
+        "would import" if report.dry_run else "imported": report.imported,
+        "already there": report.unchanged,
+        "duplicates": report.duplicates,
+        "with less trust, which only admins may raise": report.lowered,
+        "in quarantine": report.quarantined,
+        "skipped as forgotten": report.forgotten,
+        "skipped as expired": report.expired,
+        "failed": report.failed,
+    }
+    shown = [f"{name} {count:,}" for number, (name, count) in enumerate(parts.items()) if count or number < 2]
     if report.redacted:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.redacted.items()))
-        parts.append(f"redacted {kinds}")
-    return "  ".join(parts)
-
-
-class _Batch:
-    """Lines for one request. All versions of an entry stay together."""
-
-    def __init__(self) -> None:
-        self.lines: list[ImportLine] = []
-        self._versions = self._chars = 0
-
-    def has_room(self, line: ImportLine) -> bool:
-        versions, chars = self._versions + len(line.versions), self._chars + _chars(line)
-        return not self.lines or (versions <= BATCH_VERSIONS and chars <= BATCH_CHARS)
-
-    def add(self, line: ImportLine) -> None:
-        self.lines.append(line)
-        self._versions += len(line.versions)
-        self._chars += _chars(line)
-
-
-def _chars(line: ImportLine) -> int:
-    return sum(
-        len(each.content) + sum(map(len, map(str, each.attributes.values()))) for each in line.versions
-    )
+        shown.append(f"redacted {kinds}")
+    return "  ".join(shown)
 
 
 def batches(lines: Iterable[ImportLine]) -> Iterator[list[ImportLine]]:
-    """Yield batches of lines, one for each request, which has one trust."""
-    by_trust: dict[ImportTrust, _Batch] = {}
+    """Yield batches of lines, one for each request, which has one trust. All versions stay together."""
+    by_trust: dict[ImportTrust, list[ImportLine]] = {}
     for line in lines:
-        batch = by_trust.setdefault(line.trust, _Batch())
-        if not batch.has_room(line):
-            yield batch.lines
-            batch = by_trust[line.trust] = _Batch()
-        batch.add(line)
-    yield from (batch.lines for batch in by_trust.values())
+        batch = by_trust.setdefault(line.trust, [])
+        if batch and not _fits(line, batch):
+            yield batch
+            batch = by_trust[line.trust] = []
+        batch.append(line)
+    yield from by_trust.values()
+
+
+def _fits(line: ImportLine, batch: list[ImportLine]) -> bool:
+    versions = [version for each in (*batch, line) for version in each.versions]
+    return len(versions) <= BATCH_VERSIONS and sum(len(each.content) for each in versions) <= BATCH_CHARS
 
 
 def send(client: Client, batch: list[ImportLine], report: ImportReport) -> None:
@@ -143,7 +121,7 @@ def send(client: Client, batch: list[ImportLine], report: ImportReport) -> None:
         if batch[0].trust == report.trust:
             raise
         report.lowered += len(batch)
-        send(client, [replace(line, trust=report.trust) for line in batch], report)
+        send(client, [line._replace(trust=report.trust) for line in batch], report)
         return
     arrived = iter(outcomes)
     for line in batch:

@@ -17,6 +17,16 @@ _SPACE: Final = "the template takes the number of the space as one"
 _CONDITION: Final = "of `filters.entry_condition`, whose values are parameters"
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
+    (
+        _FORMAT,
+        "packages/agentctx-importers/agentctx_importers/restricted_pickle.py",
+        "pickle",
+    ): "a reader that refuses every class but one, which it replaces",
+    (
+        _DRIVER,
+        "packages/agentctx-importers/agentctx_importers/foreign_sqlite.py",
+        "sqlite3",
+    ): "other programs' files, which nothing but the importer's process opens",
     (_PARTICIPLE, "agentctx/errors.py", "Expired"): "an exception that callers of the client catch",
     (
         _SQL,

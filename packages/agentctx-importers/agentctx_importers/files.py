@@ -38,7 +38,7 @@ def text_of(path: Path) -> str | RefusedItem:
         return RefusedItem(str(path), f"It cannot be read: {error.strerror}.")
     if len(data) > MAX_TEXT_BYTES:
         return RefusedItem(str(path), f"It has more than {MAX_TEXT_BYTES:,} bytes.")
-    return data.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    return data.decode(errors="replace").removeprefix("\ufeff")
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes] | RefusedItem]:

@@ -1,6 +1,7 @@
 """The front matter of Markdown files: the part of YAML that notes use, read and written. No I/O.
 
-Read are scalars, lists (`[a, b]`, or a line `- a` each) and one level of mappings; anything else stays text.
+Read are scalars, lists (`[a, b]`, or a line `- a` each), objects as JSON, and one level of mappings; anything
+else stays text.
 No tags, anchors or aliases: nothing can be constructed or grow.
 """
 
@@ -11,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from agentctx_importers.json_values import json_object
+
 _LINE: Final = re.compile(r"([^\s#:'\"\[{-][^:]*|\"(?:[^\"\\]|\\.)*\"):(?:[ \t]+(.*))?")
 _ITEM: Final = re.compile(r"[ \t]*-(?:[ \t]+(.*))?")
 _NESTED: Final = re.compile(r"[ \t]+([^\s#:][^:]*|\"(?:[^\"\\]|\\.)*\"):(?:[ \t]+(.*))?")
@@ -20,7 +23,7 @@ MAX_LINES: Final = 1_000
 
 def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """Return the fields of the front matter, and the text after it; no fields if there is none."""
-    if not text.startswith("---\n"):
+    if not text.startswith(("---\n", "---\r\n")):
         return {}, text
     lines = text.split("\n")
     ends = (number for number, line in enumerate(lines[: MAX_LINES + 1]) if line.rstrip() in {"---", "..."})
@@ -34,8 +37,8 @@ def parse(lines: list[str]) -> dict[str, Any]:
     """Return the fields of these lines."""
     fields: dict[str, Any] = {}
     name = ""
-    for line in lines:
-        if not line.strip() or line.lstrip().startswith("#"):
+    for line in map(str.rstrip, lines):
+        if not line or line.lstrip().startswith("#"):
             continue
         if (match := _LINE.fullmatch(line)) is not None:
             name = _scalar(match[1])
@@ -56,6 +59,8 @@ def _listed(value: Any) -> list[Any]:
 
 def _value(text: str) -> Any:
     text = text.strip()
+    if text.startswith("{"):
+        return json_object(text) or text
     if text.startswith("[") and text.endswith("]"):
         return [_scalar(item) for item in _items(text[1:-1])]
     return _scalar(text)
@@ -84,7 +89,7 @@ def _scalar(text: str) -> str:
 
 
 def written(fields: Mapping[str, Any]) -> str:
-    """Return front matter, with its two lines `---`, for strings and lists of strings."""
+    """Return front matter, with its two lines `---`, for strings, lists of strings, and objects as JSON."""
     lines = [f"{name}: {_written(value)}" for name, value in fields.items()]
     return "\n".join(["---", *lines, "---", ""])
 
@@ -96,6 +101,8 @@ _RESERVED: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null",
 def _written(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_written(each) for each in value) + "]"
+    if isinstance(value, dict):
+        return json.dumps(value)
     text = str(value)
     is_plain = _PLAIN.fullmatch(text) and text.lower() not in _RESERVED
     return text if is_plain else json.dumps(text, ensure_ascii=False)

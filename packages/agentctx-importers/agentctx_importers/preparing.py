@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
@@ -18,6 +19,8 @@ from agentctx_importers.records import Item, Record, RefusedItem
 MAX_CONTENT_CHARS: Final = 200_000
 """Longer texts become several entries. The daemon's own limit is higher unless it was lowered."""
 MAX_PARTS: Final = 50
+MAX_KNOWN_IDS: Final = 1_000_000
+"""Ids that are held to find duplicates; the daemon finds the others."""
 MAX_TAGS: Final = 32
 MAX_TAG_CHARS: Final = 64
 MAX_SOURCE_CHARS: Final = 2_048
@@ -29,13 +32,16 @@ _FIRST_MS: Final = 0
 
 
 class PreparedEntry(NamedTuple):
-    """An entry to import, with the trust that its source gives it, and where it stands in the source."""
+    """An entry to import, with the trust that its source gives it, and where it stands in the source.
+
+    There is no entry if it is refused, for `reason`, or the source has one with this id already.
+    """
 
     where: str
     entry: ImportEntry | None
-    """None if it is refused, for `reason`."""
     trust: ImportTrust = "external"
     reason: str = ""
+    is_duplicate: bool = False
 
 
 def prepare(
@@ -43,23 +49,39 @@ def prepare(
 ) -> Iterator[PreparedEntry]:
     """Yield the entries of a source's records, saved in `namespace` unless they say where they belong.
 
-    With `is_given` all are saved there. `now` (milliseconds) replaces unknown times and limits known ones.
+    With `is_given` all are saved there; of several with one id, the first one. `now` (milliseconds) replaces
+    unknown times and limits known ones.
     """
+    known: set[int] = set()
     for item in items:
-        if isinstance(item, RefusedItem):
-            yield PreparedEntry(printed(item.where), None, reason=item.reason)
-            continue
-        where = printed(item.key or item.id)
-        record = _cleaned(item)
-        if not record.content.strip() and record.collection != "learning":
-            yield PreparedEntry(where, None, reason="It has no text.")
-        elif len(record.content) > MAX_CONTENT_CHARS * MAX_PARTS:
-            most = MAX_CONTENT_CHARS * MAX_PARTS
-            yield PreparedEntry(where, None, reason=f"Its text has more than {most:,} characters.")
-        else:
-            for part in _parts(record):
-                entry = _entry(kind, part, (not is_given and part.namespace) or namespace, now)
-                yield PreparedEntry(where, entry, trust_of(part))
+        for prepared in _prepared(kind, item, namespace, now, is_given=is_given):
+            number = hash(prepared.entry and prepared.entry.id)
+            if prepared.entry is not None and number in known:
+                yield PreparedEntry(prepared.where, None, is_duplicate=True)
+                continue
+            if len(known) < MAX_KNOWN_IDS:
+                known.add(number)
+            yield prepared
+
+
+def _prepared(kind: str, item: Item, namespace: str, now: int, *, is_given: bool) -> Iterator[PreparedEntry]:
+    if isinstance(item, RefusedItem):
+        yield PreparedEntry(printed(item.where), None, reason=item.reason)
+        return
+    if isinstance(item, ImportEntry):
+        entry = replace(item, namespace=namespace) if is_given else item
+        yield PreparedEntry(printed(entry.key or entry.id), entry)
+        return
+    where, record = printed(item.key or item.id), _cleaned(item)
+    most = MAX_CONTENT_CHARS * MAX_PARTS
+    if not record.content.strip() and record.collection != "learning":
+        yield PreparedEntry(where, None, reason="It has no text.")
+    elif len(record.content) > most:
+        yield PreparedEntry(where, None, reason=f"Its text has more than {most:,} characters.")
+    else:
+        target = (not is_given and record.namespace) or namespace
+        for part in _parts(record):
+            yield PreparedEntry(where, _entry(kind, part, target, now), trust_of(part))
 
 
 def entry_id(kind: str, namespace: str, native: str) -> str:
@@ -95,7 +117,7 @@ def _parts(record: Record) -> Iterator[Record]:
     yield record._replace(content=texts[0])
     for number, text in enumerate(texts[1:], start=2):
         key = record.key and f"{name_from(record.key)[:240]} ({number})"
-        yield record._replace(id=f"{record.id}\n{number}", entry_id=None, key=key, content=text)
+        yield record._replace(id=f"{record.id}\n{number}", key=key, content=text)
 
 
 def split(text: str, most: int) -> Iterator[str]:
@@ -112,7 +134,7 @@ def _entry(kind: str, record: Record, namespace: str, now: int) -> ImportEntry:
     needs_session = record.collection in {"observation", "reflection"}
     session = record.session or (f"import:{kind}" if needs_session else None)
     return ImportEntry(
-        id=record.entry_id or entry_id(kind, namespace, record.id),
+        id=entry_id(kind, namespace, record.id),
         namespace=namespace,
         collection=record.collection,
         key=record.key and name_from(record.key),
@@ -135,13 +157,12 @@ def times(record: Record, now: int) -> tuple[int, int]:
 
 
 def _attributes(record: Record) -> dict[str, Any]:
-    tags = [tag for each in record.tags if (tag := normalised(printed(str(each)))[:MAX_TAG_CHARS].strip())]
-    known: dict[str, Any] = {**record.fields}
-    if record.collection == "knowledge" and record.category not in _CATEGORIES:
-        tags += [normalised(printed(record.category))[:MAX_TAG_CHARS]] if record.category else []
+    labels, known = [*record.tags], {**record.fields}
+    if record.category and record.collection == "knowledge" and record.category not in _CATEGORIES:
+        labels.append(record.category)
     elif record.category:
         known["category"] = record.category
-    if tags:
+    if tags := [tag for each in labels if (tag := normalised(printed(each)[:MAX_TAG_CHARS]))]:
         known["tags"] = list(dict.fromkeys(tags))[:MAX_TAGS]
     if record.source and (source := printed_source(record.source)):
         known["source"] = source

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentctx.errors import InvalidInput
-from agentctx.wire import ImportTrust
+from agentctx.wire import ImportEntry, ImportTrust
 
 if TYPE_CHECKING:
     from agentctx_importers.preparing import PreparedEntry
@@ -44,8 +44,6 @@ class Record(NamedTuple):
     trust: ImportTrust = "external"
     """`agent` for what the user typed or the agent answered, if nobody else can have written it. What
     resembles instructions stays external."""
-    entry_id: str | None = None
-    """The id of the entry, of which this is a copy that agentctx wrote."""
 
 
 class RefusedItem(NamedTuple):
@@ -55,7 +53,8 @@ class RefusedItem(NamedTuple):
     reason: str
 
 
-Item = Record | RefusedItem
+Item = Record | RefusedItem | ImportEntry
+"""An `ImportEntry` is one that agentctx exported; it keeps its id."""
 
 
 class MemorySource(NamedTuple):
@@ -70,13 +69,26 @@ class MemorySource(NamedTuple):
     this source reads."""
 
     def prepared(
-        self, kind: str, places: Iterable[Path], namespace: str, now: int, *, is_given: bool
+        self, kind: str, path: Path | None, namespace: str, now: int, *, is_given: bool
     ) -> Iterator[PreparedEntry]:
-        """Yield the entries of all memories at these places, as `preparing.prepare` does."""
+        """Yield the entries of the memory at a path, or of those at the usual places, as `prepare` does.
+
+        Raises like `read`, and `Unreadable` if there is none.
+        """
         from agentctx_importers.preparing import prepare
 
-        items = (item for place in places for item in self.read(place))
+        items = (item for place in self._places(kind, path) for item in self.read(place))
         return prepare(kind, items, namespace, now, is_given=is_given)
+
+    def _places(self, kind: str, path: Path | None) -> Sequence[Path]:
+        usual = self.usual() if path is None else [path]
+        if present := [each for each in usual if each.exists()]:
+            return present
+        if path is not None:
+            raise Unreadable(f"{path} does not exist.", hint="Check the name.")
+        looked = f"looked at {', '.join(map(str, usual))}" if usual else "it has no usual place"
+        hint = f"Run `agentctx import --from {kind} PATH`."
+        raise Unreadable(f"No memory of {kind} was found: {looked}.", hint=hint)
 
 
 class Unreadable(InvalidInput):

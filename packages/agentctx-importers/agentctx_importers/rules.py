@@ -87,7 +87,7 @@ def _rules(
     name = f"{prefix}{file.relative_to(root).as_posix()}"
     changed = modified_ms(file)
     seen: Counter[str] = Counter()
-    for section in sections(split_front_matter(text)[1]):
+    for section in sections(split_front_matter(text.replace("\r\n", "\n"))[1]):
         heading = " > ".join(section.headings)
         seen[heading] += 1
         key = f"{name}#{heading}" if heading else name

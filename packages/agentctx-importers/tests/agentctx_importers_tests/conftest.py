@@ -36,15 +36,15 @@ class ImportCommand:
     """Runs `agentctx import --from` and returns its report. `err` is what it printed on stderr."""
 
     def __init__(self, daemon: DaemonProcess, capsys: pytest.CaptureFixture[str]) -> None:
-        self._daemon, self._capsys = daemon, capsys
+        self._daemon, self.capsys = daemon, capsys
         self.err = ""
         self.code = 0
 
     def __call__(self, *args: str | Path) -> dict[str, Any]:
-        self._capsys.readouterr()
+        self.capsys.readouterr()
         words = ["--socket", str(self._daemon.socket), "import", "--json", "--from", *map(str, args)]
         self.code = run(words)
-        out, self.err = self._capsys.readouterr()
+        out, self.err = self.capsys.readouterr()
         report: dict[str, Any] = json.loads(out) if out else {}
         return report
 

@@ -7,6 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agentctx_importers.front_matter import written
+
+FIXTURES: Final = Path(__file__).with_name("fixtures")
+
 
 class Sample(NamedTuple):
     """`make` writes the memory into a folder and returns the path to import."""
@@ -38,7 +42,28 @@ def _server_memory(folder: Path) -> Path:
     )
 
 
+def _markdown(folder: Path) -> Path:
+    for number in (1, 2):
+        head = {
+            "type": "knowledge",
+            "id": f"01a201d0-1506-73cf-bf84-00000000000{number}",
+            "namespace": "default",
+            "key": f"window {number}",
+            "created": "2026-01-01T00:00:00.000Z",
+            "timestamp": "2026-01-02T00:00:00.000Z",
+        }
+        (folder / f"{number}.md").write_text(f"{written(head)}\nTuesdays.\n", "utf-8")
+    (folder / "index.md").write_text("# Index\n")
+    return folder
+
+
+def _mem0(folder: Path) -> Path:
+    return FIXTURES / "mem0"
+
+
 SAMPLES: Final[Mapping[str, Sample]] = {
+    "markdown": Sample(_markdown, 2),
+    "mem0": Sample(_mem0, 4),
     "rules": Sample(_rules, 3),
     "server-memory": Sample(_server_memory, 2),
 }

@@ -95,3 +95,10 @@ def test_trust_is_kept_only_by_what_does_not_resemble_instructions() -> None:
         Record(id="3", content=plain),
     )
     assert [each.trust for each in found] == ["agent", "external", "external"]
+
+
+def test_a_record_that_is_there_twice_is_a_duplicate() -> None:
+    record = Record(id="1", content="text")
+    found = prepared(record, record._replace(content="other"), record._replace(id="2"))
+    assert [each.is_duplicate for each in found] == [False, True, False]
+    assert found[1].entry is None
