@@ -24,7 +24,7 @@ _TABLES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NO
 _DEFENSIVE: Final = 1010
 """SQLITE_DBCONFIG_DEFENSIVE, which Python has names for since 3.12."""
 _ALLOWED: Final = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
-_FUNCTIONS: Final = {"like", "length", "substr"}
+_FUNCTIONS: Final = {"like", "coalesce"}
 
 
 class ForeignDatabase:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentctx_importers.json_values import json_object, json_value
 from agentctx_importers.records import Unreadable
@@ -15,6 +15,12 @@ _OUTSIDE: Final = re.compile(rb'["\[{\]},]')
 _WITHIN_TEXT: Final = re.compile(rb'"|\\(?:.|\Z)', re.DOTALL)
 
 
+class ByteStream(Protocol):
+    """Anything that bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class Element(NamedTuple):
     """An element of a list, or a member of the outermost object. `value` is None if it cannot be read."""
 
@@ -23,7 +29,7 @@ class Element(NamedTuple):
     value: Any
 
 
-def elements(stream: BinaryIO) -> Iterator[Element]:
+def elements(stream: ByteStream) -> Iterator[Element]:
     """Yield the elements of a document that is a list, or an object with lists, each on its own.
 
     Raises `Unreadable` if it is neither.

@@ -49,3 +49,13 @@ def fence_after(line: str, fence: str) -> str:
 def _section(path: list[tuple[int, str]], lines: list[str]) -> Iterator[MarkdownSection]:
     if text := "\n".join(lines).strip("\n").rstrip():
         yield MarkdownSection(tuple(title for _, title in path if title), text)
+
+
+def without_code(text: str) -> str:
+    """Return the text without code blocks and code within lines."""
+    kept, fence = [], ""
+    for line in text.split("\n"):
+        before, fence = fence, fence_after(line, fence)
+        if not before and not fence:
+            kept.append(re.sub(r"`[^`\n]*`", "", line))
+    return "\n".join(kept)

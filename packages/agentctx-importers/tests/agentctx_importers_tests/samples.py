@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -61,9 +63,187 @@ def _mem0(folder: Path) -> Path:
     return FIXTURES / "mem0"
 
 
+def _basic_memory(folder: Path) -> Path:
+    """What basic-memory 0.24.1 wrote."""
+    return FIXTURES / "basic-memory"
+
+
+def _obsidian(folder: Path) -> Path:
+    (folder / ".obsidian").mkdir()
+    (folder / ".obsidian" / "plugin.md").write_text("Not a note.")
+    (folder / "daily").mkdir()
+    (folder / "daily" / "2026-01-02.md").write_text("---\ntags: log, work\n---\nMet [[Ann]]. #people/ann\n")
+    (folder / "Ann.md").write_text("\ufeff---\r\naliases: [Anna]\r\ndate: 2026-01-01\r\n---\r\n# Ann\r\n")
+    return folder
+
+
+def _langgraph(folder: Path) -> Path:
+    return FIXTURES / "langgraph.db"
+
+
+def _mcp_memory_service(folder: Path) -> Path:
+    return FIXTURES / "mcp-memory-service.db"
+
+
+def chatgpt_node(parent: str | None, role: str, *parts: Any, time: float | None = None, **more: Any) -> Any:
+    content = {"content_type": "text", "parts": list(parts)}
+    message = {"author": {"role": role}, "content": content, "create_time": time, "metadata": {}, **more}
+    return {"parent": parent, "message": message}
+
+
+def chatgpt_conversation() -> dict[str, Any]:
+    return {
+        "conversation_id": "c1",
+        "title": "Trains",
+        "create_time": 1767225600.0,
+        "current_node": "4",
+        "mapping": {
+            "root": {"parent": None, "message": None},
+            "1": chatgpt_node("root", "system", "You are helpful."),
+            "2": chatgpt_node("1", "user", "Which train?", time=1767225601.5),
+            "3": chatgpt_node("2", "assistant", "The one at noon.", time=1767225602.0),
+            "4": chatgpt_node("2", "assistant", "The one at one.", {"asset": "x"}, time=1767225603.0),
+        },
+    }
+
+
+def _chatgpt(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "export.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("export/conversations.json", json.dumps([chatgpt_conversation()]))
+        archive.writestr("export/user.json", "{}")
+    return folder / "export.zip"
+
+
+def _claude(folder: Path) -> Path:
+    messages = [
+        {"uuid": "m1", "sender": "human", "text": "Which train?", "created_at": "2026-01-01T00:00:01Z"},
+        {"uuid": "m2", "sender": "assistant", "text": "", "content": [{"type": "text", "text": "At noon."}]},
+        {"uuid": "m3", "sender": "assistant", "content": [{"type": "tool_use", "name": "x"}]},
+    ]
+    chat = {"uuid": "c1", "name": "Trains", "created_at": "2026-01-01T00:00:00Z", "chat_messages": messages}
+    memory = {
+        "conversations_memory": "**Work**\n# Home\nLikes trains.",
+        "project_memories": {"p1": "Uses uv."},
+    }
+    documents = [{"uuid": "d1", "filename": "a.md", "content": "Text.", "created_at": "2026-01-01T00:00:00Z"}]
+    with zipfile.ZipFile(folder / "data.zip", "w") as archive:
+        archive.writestr("conversations.json", json.dumps([chat]))
+        archive.writestr("memories.json", json.dumps([memory]))
+        archive.writestr("projects.json", json.dumps([{"uuid": "p1", "name": "P", "docs": documents}]))
+    return folder / "data.zip"
+
+
+def write_database(file: Path, script: str) -> Path:
+    connection = sqlite3.connect(file)
+    connection.executescript(script)
+    connection.close()
+    return file
+
+
+CLAUDE_MEM = """
+CREATE TABLE sdk_sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, content_session_id TEXT NOT NULL,
+  memory_session_id TEXT UNIQUE, project TEXT NOT NULL, started_at TEXT, started_at_epoch INTEGER);
+CREATE TABLE observations (id INTEGER PRIMARY KEY AUTOINCREMENT, memory_session_id TEXT NOT NULL,
+  project TEXT NOT NULL, text TEXT, type TEXT NOT NULL, title TEXT, subtitle TEXT, facts TEXT, narrative TEXT,
+  concepts TEXT, files_read TEXT, files_modified TEXT,
+  prompt_number INTEGER, discovery_tokens INTEGER DEFAULT 0,
+  created_at TEXT NOT NULL, created_at_epoch INTEGER NOT NULL);
+CREATE TABLE session_summaries (id INTEGER PRIMARY KEY AUTOINCREMENT, memory_session_id TEXT NOT NULL,
+  project TEXT NOT NULL, request TEXT, investigated TEXT, learned TEXT, completed TEXT, next_steps TEXT,
+  created_at TEXT NOT NULL, created_at_epoch INTEGER NOT NULL);
+INSERT INTO sdk_sessions VALUES (1, 'session-1', 'm-1', 'shop', '2026-01-01', 1767225600000);
+INSERT INTO observations VALUES (1, 'm-1', 'shop', NULL, 'bugfix', 'Retry added', 'For 429',
+  '["Waits a second", "At most five times"]', 'The client retries.', '["http", "retry"]', '[]', '[]', 1, 0,
+  '2026-01-01T00:00:00Z', 1767225600000);
+INSERT INTO observations VALUES (2, 'm-2', 'shop', 'Old text', 'change', NULL, NULL, NULL, NULL, NULL, NULL,
+  NULL, NULL, 0, '2026-01-01T00:00:01Z', 1767225601000);
+INSERT INTO session_summaries VALUES (1, 'm-1', 'shop', 'Fix the client', NULL, 'Vendors limit rates',
+  'Retry', '', '2026-01-01T00:00:02Z', 1767225602000);
+"""
+"""The columns that matter of the tables of claude-mem 13.25.3."""
+
+MEMPALACE = """
+CREATE TABLE collections (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, dimension INTEGER,
+  created_at TEXT NOT NULL);
+CREATE TABLE documents (collection_id INTEGER NOT NULL, id TEXT NOT NULL, document TEXT NOT NULL,
+  metadata_json TEXT NOT NULL, embedding BLOB NOT NULL, dim INTEGER NOT NULL, created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL, PRIMARY KEY (collection_id, id));
+INSERT INTO collections VALUES (1, 'mempalace_drawers', 2, '2026-01-01'),
+  (2, 'mempalace_closets', 2, '2026-01-01');
+INSERT INTO documents VALUES (1, 'd1', 'The kiln is at 900 degrees.',
+  '{"wing": "pottery", "room": "kiln", "filed_at": "2026-01-02T00:00:00", "added_by": "ann"}', x'00', 2,
+  '2026-01-01', '2026-01-01'), (2, 'c1', 'An index.', '{}', x'00', 2, '2026-01-01', '2026-01-01');
+"""
+FACTS = """
+CREATE TABLE entities (id TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT, properties TEXT, created_at TEXT);
+CREATE TABLE triples (id TEXT PRIMARY KEY, subject TEXT NOT NULL, predicate TEXT NOT NULL,
+  object TEXT NOT NULL, valid_from TEXT, valid_to TEXT, confidence REAL DEFAULT 1.0, extracted_at TEXT);
+INSERT INTO entities VALUES ('ann', 'Ann', 'person', '{}', '2026-01-01');
+INSERT INTO triples VALUES ('t1', 'ann', 'works_at', 'kiln', NULL, NULL, 1.0, '2026-01-03 00:00:00');
+INSERT INTO triples VALUES ('t2', 'ann', 'works_at', 'shop', NULL, '2025-01-01', 1.0, '2025-01-01 00:00:00');
+"""
+"""The tables of mempalace 3.11.0."""
+
+
+def _claude_mem(folder: Path) -> Path:
+    write_database(folder / "claude-mem.db", CLAUDE_MEM)
+    return folder
+
+
+def _mempalace(folder: Path) -> Path:
+    write_database(folder / "sqlite_exact.sqlite3", MEMPALACE)
+    write_database(folder / "knowledge_graph.sqlite3", FACTS)
+    return folder
+
+
+def _chroma(folder: Path) -> Path:
+    """What the real Chroma writes."""
+    import chromadb
+
+    client = chromadb.PersistentClient(str(folder))
+    notes = client.get_or_create_collection("notes", embedding_function=None)
+    notes.add(
+        ids=["a", "b"],
+        documents=["Trains are late.", "Planes are loud."],
+        metadatas=[{"source": "a.md", "page": 3, "draft": True}, {"weight": 0.5}],
+        embeddings=[[0.1, 0.2], [0.3, 0.4]],
+    )
+    client.get_or_create_collection("empty", embedding_function=None)
+    return folder
+
+
+def letta_agent() -> dict[str, Any]:
+    message = {"role": "user", "content": [{"type": "text", "text": "My name is Ann."}]}
+    return {
+        "agents": [
+            {
+                "name": "memo",
+                "block_ids": ["block-0"],
+                "messages": [{"role": "system", "content": "You are memo."}, {"id": "message-1", **message}],
+            }
+        ],
+        "blocks": [{"id": "block-0", "label": "human", "value": "Ann likes trains."}],
+    }
+
+
+def _letta(folder: Path) -> Path:
+    (folder / "memo.af").write_text(json.dumps(letta_agent()))
+    return folder / "memo.af"
+
+
 SAMPLES: Final[Mapping[str, Sample]] = {
+    "basic-memory": Sample(_basic_memory, 1),
+    "chatgpt": Sample(_chatgpt, 2),
+    "chroma": Sample(_chroma, 2),
+    "claude": Sample(_claude, 6),
+    "claude-mem": Sample(_claude_mem, 3),
+    "langgraph": Sample(_langgraph, 2),
+    "letta": Sample(_letta, 2),
     "markdown": Sample(_markdown, 2),
+    "mcp-memory-service": Sample(_mcp_memory_service, 2),
     "mem0": Sample(_mem0, 4),
+    "mempalace": Sample(_mempalace, 2),
+    "obsidian": Sample(_obsidian, 2),
     "rules": Sample(_rules, 3),
     "server-memory": Sample(_server_memory, 2),
 }

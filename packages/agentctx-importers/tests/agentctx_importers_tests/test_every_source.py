@@ -12,7 +12,7 @@ from agentctx_importers_tests.samples import SAMPLES
 from tests.end_to_end.daemon_process import DaemonProcess
 
 KINDS = sorted(SAMPLES)
-OF_ANY_TEXT = {"rules"}
+OF_ANY_TEXT = {"basic-memory", "obsidian", "rules"}
 """Sources for which every file is a memory."""
 
 

@@ -1,0 +1,88 @@
+"""The JSON documents of an export: in a zip, a folder, or a file of its own. Nothing is written to disk."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agentctx_importers.files import files_below, opened
+from agentctx_importers.json_elements import ByteStream, Element, elements
+from agentctx_importers.records import Unreadable
+
+MAX_RATIO: Final = 200
+"""How many times as large as in the archive a document may be; chats are five to twenty times as large."""
+FREE_BYTES: Final = 64 * 1024 * 1024
+"""What a document may be in any case."""
+MAX_MEMBERS: Final = 100_000
+
+
+class _LimitedStream:
+    """A member of an archive that ends with an error when it is too large for its compressed size."""
+
+    def __init__(self, stream: ByteStream, most: int, name: str) -> None:
+        self._stream, self._left, self._name = stream, most, name
+
+    def read(self, size: int, /) -> bytes:
+        data = self._stream.read(min(size, self._left + 1))
+        self._left -= len(data)
+        if self._left < 0:
+            raise Unreadable(f"{self._name} in the archive is far larger than it should be.")
+        return data
+
+
+class ExportedElement(NamedTuple):
+    """An element of a document; `where` is the document's name without folders."""
+
+    where: str
+    element: Element
+
+
+def exported_elements(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[ExportedElement]:
+    """Yield the elements of the documents whose names are wanted, in the order of the names.
+
+    Raises `Unreadable` if there is no such document, or one cannot be read.
+    """
+    found = False
+    for name, element in _elements(path, is_wanted):
+        found = True
+        yield ExportedElement(name, element)
+    if not found:
+        raise Unreadable(f"{path} has nothing to import.", hint="Give the zip of the export as it was sent.")
+
+
+def _elements(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Element]]:
+    if path.is_dir():
+        for file in files_below(path, lambda name: is_wanted(name) or name.endswith(".zip")):
+            yield from _elements(file, is_wanted)
+    elif path.suffix == ".zip":
+        with opened(path) as packed, _translated(path), zipfile.ZipFile(packed) as archive:
+            yield from _of_archive(path, archive, is_wanted)
+    else:
+        with opened(path) as document:
+            yield from ((path.name, element) for element in elements(document))
+
+
+def _of_archive(
+    path: Path, archive: zipfile.ZipFile, is_wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, Element]]:
+    members = sorted(archive.infolist(), key=lambda each: each.filename)
+    if len(members) > MAX_MEMBERS:
+        raise Unreadable(f"{path} has more than {MAX_MEMBERS:,} members.")
+    for member in members:
+        name = member.filename.rpartition("/")[2]
+        if not member.is_dir() and is_wanted(name):
+            most = max(FREE_BYTES, MAX_RATIO * member.compress_size)
+            with archive.open(member) as stream:
+                yield from ((name, element) for element in elements(_LimitedStream(stream, most, name)))
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
+        raise Unreadable(f"{path} is not a zip that can be read: {error}.") from error
