@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from agentctx_importers.files import files_below, opened
-from agentctx_importers.json_elements import ByteStream, Element, elements
+from agentctx_importers.json_elements import ByteStream, values
 from agentctx_importers.records import Unreadable
 
 MAX_RATIO: Final = 200
@@ -34,41 +34,33 @@ class _LimitedStream:
         return data
 
 
-class ExportedElement(NamedTuple):
-    """An element of a document; `where` is the document's name without folders."""
-
-    where: str
-    element: Element
-
-
-def exported_elements(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[ExportedElement]:
-    """Yield the elements of the documents whose names are wanted, in the order of the names.
+def exported_values(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Any]]:
+    """Yield what the documents whose names are wanted list, or are, with the name of the document.
 
     Raises `Unreadable` if there is no such document, or one cannot be read.
     """
-    found = False
-    for name, element in _elements(path, is_wanted):
-        found = True
-        yield ExportedElement(name, element)
+    found = 0
+    for found, each in enumerate(_values(path, is_wanted), start=1):  # noqa: B007
+        yield each
     if not found:
         raise Unreadable(f"{path} has nothing to import.", hint="Give the zip of the export as it was sent.")
 
 
-def _elements(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Element]]:
+def _values(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Any]]:
     if path.is_dir():
         for file in files_below(path, lambda name: is_wanted(name) or name.endswith(".zip")):
-            yield from _elements(file, is_wanted)
+            yield from _values(file, is_wanted)
     elif path.suffix == ".zip":
         with opened(path) as packed, _translated(path), zipfile.ZipFile(packed) as archive:
             yield from _of_archive(path, archive, is_wanted)
     else:
         with opened(path) as document:
-            yield from ((path.name, element) for element in elements(document))
+            yield from ((path.name, value) for value in values(document))
 
 
 def _of_archive(
     path: Path, archive: zipfile.ZipFile, is_wanted: Callable[[str], bool]
-) -> Iterator[tuple[str, Element]]:
+) -> Iterator[tuple[str, Any]]:
     members = sorted(archive.infolist(), key=lambda each: each.filename)
     if len(members) > MAX_MEMBERS:
         raise Unreadable(f"{path} has more than {MAX_MEMBERS:,} members.")
@@ -77,7 +69,7 @@ def _of_archive(
         if not member.is_dir() and is_wanted(name):
             most = max(FREE_BYTES, MAX_RATIO * member.compress_size)
             with archive.open(member) as stream:
-                yield from ((name, element) for element in elements(_LimitedStream(stream, most, name)))
+                yield from ((name, value) for value in values(_LimitedStream(stream, most, name)))
 
 
 @contextmanager

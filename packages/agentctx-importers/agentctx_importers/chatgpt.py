@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentctx.wire import TurnPart
-from agentctx_importers.archives import exported_elements
+from agentctx_importers.archives import exported_values
 from agentctx_importers.chats import Message, messages_of
 from agentctx_importers.json_values import text_in, time_ms
 from agentctx_importers.records import Item, MemorySource, Record, RefusedItem
@@ -19,19 +19,17 @@ _TEXT_TYPES: Final = ("text", "multimodal_text")
 
 
 def _read(path: Path) -> Iterator[Item]:
-    for found in exported_elements(path, lambda name: _DOCUMENTS.fullmatch(name) is not None):
-        value = found.element.value
+    for where, value in exported_values(path, lambda name: _DOCUMENTS.fullmatch(name) is not None):
         if not isinstance(value, dict):
-            if found.element.member is None:
-                yield RefusedItem(found.where, "It is not a conversation or a memory.")
+            yield RefusedItem(where, "It is not a conversation or a memory.")
         elif "mapping" in value:
-            yield from _conversation(found.where, value)
+            yield from _conversation(where, value)
         elif (text := text_in(value, "content", "memory", "text")) and (native := text_in(value, "id")):
             changed = time_ms(value.get("updated_at") or value.get("created_at"))
             key = f"chatgpt/memory/{native}"
             yield Record(id=key, key=key, content=text, tags=("chatgpt",), created=changed, updated=changed)
         else:
-            yield RefusedItem(found.where, "It is not a conversation or a memory.")
+            yield RefusedItem(where, "It is not a conversation or a memory.")
 
 
 def _conversation(where: str, value: dict[str, Any]) -> Iterator[Item]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from agentctx_importers.archives import exported_elements
+from agentctx_importers.archives import exported_values
 from agentctx_importers.chats import Message, messages_of
 from agentctx_importers.json_values import text_in, time_ms
 from agentctx_importers.markdown_text import sections
@@ -17,21 +17,17 @@ _DOCUMENTS: Final = re.compile(r"(?:conversations|memories|projects)(?:[-_]?\d+)
 
 
 def _read(path: Path) -> Iterator[Item]:
-    for found in exported_elements(path, lambda name: _DOCUMENTS.fullmatch(name) is not None):
-        member, value = found.element
-        if member in {"conversations_memory", "project_memories"}:  # a document that is one object
-            value = {member: value}
+    for where, value in exported_values(path, lambda name: _DOCUMENTS.fullmatch(name) is not None):
         if not isinstance(value, dict):
-            if member is None:
-                yield RefusedItem(found.where, "It is not a conversation, memory or project.")
+            yield RefusedItem(where, "It is not a conversation, memory or project.")
         elif isinstance(value.get("chat_messages"), list):
-            yield from _conversation(found.where, value)
+            yield from _conversation(where, value)
         elif "conversations_memory" in value or "project_memories" in value:
             yield from _memories(value)
         elif isinstance(value.get("docs"), list):
             yield from _project(value)
-        elif member is None:
-            yield RefusedItem(found.where, "It is not a conversation, memory or project.")
+        else:
+            yield RefusedItem(where, "It is not a conversation, memory or project.")
 
 
 def _conversation(where: str, value: dict[str, Any]) -> Iterator[Item]:

@@ -18,6 +18,7 @@ _LINE: Final = re.compile(r"([^\s#:'\"\[{-][^:]*|\"(?:[^\"\\]|\\.)*\"):(?:[ \t]+
 _ITEM: Final = re.compile(r"[ \t]*-(?:[ \t]+(.*))?")
 _NESTED: Final = re.compile(r"[ \t]+([^\s#:][^:]*|\"(?:[^\"\\]|\\.)*\"):(?:[ \t]+(.*))?")
 _FLOW_ITEM: Final = re.compile(r"\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'|[^,\[\]]*?)\s*(?:,|\Z)")
+_BLOCK: Final = re.compile(r"\A[|>][+-]?\d?\Z")
 MAX_LINES: Final = 1_000
 
 
@@ -30,11 +31,12 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     end = next((number for number in ends if number), None)
     if end is None:
         return {}, text
-    return parse(lines[1:end]), "\n".join(lines[end + 1 :])
+    fields = parse(lines[1:end])
+    return ({}, text) if fields is None else (fields, "\n".join(lines[end + 1 :]))
 
 
-def parse(lines: list[str]) -> dict[str, Any]:
-    """Return the fields of these lines."""
+def parse(lines: list[str]) -> dict[str, Any] | None:
+    """Return the fields of these lines; None if they are something else, such as text between two rules."""
     fields: dict[str, Any] = {}
     name = ""
     for line in map(str.rstrip, lines):
@@ -48,6 +50,10 @@ def parse(lines: list[str]) -> dict[str, Any]:
         elif name and (match := _NESTED.fullmatch(line)) is not None:
             known = fields[name] if isinstance(fields[name], dict) else {}
             fields[name] = {**known, _scalar(match[1]): _value(match[2] or "")}
+        elif not name or not line[0].isspace():
+            return None
+        elif isinstance(fields[name], str):  # a text on several lines
+            fields[name] = f"{_BLOCK.sub('', fields[name])} {line.strip()}".strip()
     return fields
 
 
@@ -61,7 +67,7 @@ def _value(text: str) -> Any:
     text = text.strip()
     if text.startswith("{"):
         return json_object(text) or text
-    if text.startswith("[") and text.endswith("]"):
+    if text.startswith("[") and text.endswith("]") and not text.startswith("[["):
         return [_scalar(item) for item in _items(text[1:-1])]
     return _scalar(text)
 

@@ -25,8 +25,12 @@ class Element(NamedTuple):
     """An element of a list, or a member of the outermost object. `value` is None if it cannot be read."""
 
     member: str | None
-    """The member of the outermost object that the list is; None in a document that is a list."""
+    """The member of the outermost object that it is, or is in; None in a document that is a list."""
     value: Any
+    is_listed: bool = True
+    """Whether it is in a list."""
+    size: int = 0
+    """Bytes."""
 
 
 def elements(stream: ByteStream) -> Iterator[Element]:
@@ -39,6 +43,27 @@ def elements(stream: ByteStream) -> Iterator[Element]:
         yield from scanner.feed(data)
     if scanner.depth or not scanner.has_begun:
         raise Unreadable("The file is not complete JSON: a list or an object.", hint="Export it again.")
+
+
+def values(stream: ByteStream) -> Iterator[Any]:
+    """Yield the elements of a document that is a list, or the one object that a document is.
+
+    Raises `Unreadable` if it is neither, or an object that is larger than an element may be.
+    """
+    document: dict[str, Any] = {}
+    size = 0
+    for element in elements(stream):
+        if element.member is None:
+            yield element.value
+            continue
+        if (size := size + element.size) > MAX_ELEMENT_BYTES:
+            raise Unreadable("The file is one object that is too large.", hint="Export it again, as a list.")
+        if not element.is_listed:
+            document[element.member] = element.value
+        elif isinstance(listed := document.setdefault(element.member, []), list):
+            listed.append(element.value)
+    if document:
+        yield document
 
 
 class _Scanner:
@@ -113,6 +138,7 @@ class _Scanner:
             yield Element(self._member, None)
         elif item and self._is_object and self._level == 1:
             members = json_object(b"{" + item + b"}")
-            yield from [Element(None, None)] if members is None else map(Element._make, members.items())
+            known = [(None, None)] if members is None else members.items()
+            yield from (Element(name, value, is_listed=False, size=len(item)) for name, value in known)
         elif item:
-            yield Element(self._member, json_value(item))
+            yield Element(self._member, json_value(item), size=len(item))

@@ -41,9 +41,10 @@ def _read(path: Path) -> Iterator[Item]:
 
 def _json(file: Path) -> Iterator[Item]:
     with opened(file) as stream:
-        for number, (member, value) in enumerate(elements(stream), start=1):
-            if member not in {None, "memories"}:
+        for number, element in enumerate(elements(stream), start=1):
+            if element.member not in {None, "memories"}:
                 continue
+            value = element.value
             if not isinstance(value, dict):
                 yield RefusedItem(f"{file.name}: element {number}", "It is not a memory.")
                 continue

@@ -29,7 +29,7 @@ def _read(kind: str, path: Path) -> Iterator[Item]:
 
 def _note(kind: str, root: Path, file: Path, text: str) -> Record:
     """Return a note, which keeps its links as text. The name of the folder keeps two folders apart."""
-    head, body = split_front_matter(text)
+    head, body = _split(text)
     permalink = text_in(head, "permalink") if kind == "basic-memory" else None
     key = permalink or f"{root.name}/{file.relative_to(root).with_suffix('').as_posix()}"
     title, changed = text_in(head, "title") or file.stem, modified_ms(file)
@@ -43,6 +43,13 @@ def _note(kind: str, root: Path, file: Path, text: str) -> Record:
         created=_time(head, _CREATED) or changed,
         updated=_time(head, _UPDATED) or changed,
     )
+
+
+def _split(text: str) -> tuple[dict[str, Any], str]:
+    """Return front matter and text; basic-memory has put its own before that of some notes."""
+    head, body = split_front_matter(text)
+    second, rest = split_front_matter(body.lstrip()) if head else ({}, "")
+    return ({**second, **head}, rest) if second else (head, body)
 
 
 def _tags(head: dict[str, Any], body: str) -> list[str]:

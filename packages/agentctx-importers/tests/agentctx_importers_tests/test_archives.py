@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentctx_importers import archives
-from agentctx_importers.archives import exported_elements
+from agentctx_importers.archives import exported_values
 from agentctx_importers.records import Unreadable
 
 
@@ -15,7 +15,7 @@ def wanted(name: str) -> bool:
 
 
 def values(path: Path) -> list[object]:
-    return [each.element.value for each in exported_elements(path, wanted)]
+    return [value for _, value in exported_values(path, wanted)]
 
 
 def pack(file: Path, **members: bytes) -> Path:
