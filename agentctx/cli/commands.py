@@ -166,6 +166,7 @@ EXAMPLES: Final = (
     "agentctx restore /mnt/backups/agentctx.db --dry-run",
     "agentctx export memories.jsonl",
     "agentctx export - --namespace team | gzip > team.jsonl.gz",
+    "agentctx export notes --to markdown",
     "agentctx import memories.jsonl --dry-run",
     "agentctx import --from rules . --dry-run",
     "agentctx doctor",
