@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentctx.cli.output import print_error, print_note
 from agentctx.errors import AccessDenied, AgentctxError, Expired, Forgotten, InvalidInput
@@ -19,6 +20,7 @@ BATCH_CHARS = 200_000
 """Most characters in a request; the daemon accepts 1 MiB, and a character may take four bytes."""
 BATCH_VERSIONS = 200
 _MAX_COMPLAINTS = 20
+_MAX_REASONS = 100
 
 
 @dataclass(slots=True)
@@ -106,14 +108,16 @@ def _fits(line: ImportLine, batch: list[ImportLine]) -> bool:
 def send(client: Client, batch: list[ImportLine], report: ImportReport) -> None:
     """Import a batch; if the daemon refuses the whole request, send each line, then each version, alone."""
     versions = [version for line in batch for version in line.versions]
+    how: dict[str, Any] = {"dry_run": report.dry_run, "include_forgotten": report.include_forgotten}
+    ask: Callable[..., Sequence[object]] = partial(client.import_entries, **how, trust=batch[0].trust)
     try:
-        outcomes = _import(client, versions, report, batch[0].trust)
+        outcomes = ask(versions)
     except InvalidInput as error:
         if len(batch) > 1:
             for line in batch:
                 send(client, [line], report)
         elif len(versions) > 1:
-            _note(report, batch[0], list(_import_alone(client, versions, report, batch[0].trust)))
+            _note(report, batch[0], list(_import_alone(ask, versions)))
         else:
             fail(report, batch[0].where, error)
         return
@@ -128,21 +132,11 @@ def send(client: Client, batch: list[ImportLine], report: ImportReport) -> None:
         _note(report, line, [next(arrived) for _ in line.versions])
 
 
-def _import(
-    client: Client, versions: list[ImportEntry], report: ImportReport, trust: ImportTrust
-) -> Sequence[object]:
-    return client.import_entries(
-        versions, dry_run=report.dry_run, include_forgotten=report.include_forgotten, trust=trust
-    )
-
-
-def _import_alone(
-    client: Client, versions: list[ImportEntry], report: ImportReport, trust: ImportTrust
-) -> Iterator[object]:
+def _import_alone(ask: Callable[..., Sequence[object]], versions: list[ImportEntry]) -> Iterator[object]:
     for version in versions:
         try:
             # The last version of a request sets the expiry, and alone each is the last.
-            yield from _import(client, [replace(version, expires=versions[-1].expires)], report, trust)
+            yield from ask([replace(version, expires=versions[-1].expires)])
         except InvalidInput as error:
             yield error
 
@@ -174,7 +168,8 @@ def _note(report: ImportReport, line: ImportLine, outcomes: list[object]) -> Non
 def fail(report: ImportReport, where: str, error: AgentctxError) -> None:
     """Count an entry that cannot be imported; the first ones are named on stderr."""
     report.failed += 1
-    report.reasons[error.message] = report.reasons.get(error.message, 0) + 1
+    reason = error.message if len(report.reasons) < _MAX_REASONS else "Other reasons."
+    report.reasons[reason] = report.reasons.get(reason, 0) + 1
     if report.failed <= _MAX_COMPLAINTS:
         print_error(InvalidInput(f"{where}: {error.message}", hint=error.hint))
     elif report.failed == _MAX_COMPLAINTS + 1:

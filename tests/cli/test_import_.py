@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from agentctx import Client
 from agentctx.cli import import_
 from agentctx.cli.export_format import entry_line, header_line
-from agentctx.wire import ErrorBody, ErrorReply, ExportedEntry, SaveManyReply
+from agentctx.cli.import_sending import ImportLine, ImportReport, batches, send
+from agentctx.wire import ErrorBody, ErrorReply, ExportedEntry, ImportEntry, SaveManyReply
 from tests.cli.conftest import Agentctx
 from tests.client.stub_daemon import StubDaemon, entry, save_result
 
@@ -56,3 +58,46 @@ def test_a_pipe_that_nobody_writes_to_is_not_awaited_forever(
     assert agentctx("import", str(tmp_path / "pipe")) == 1
     assert "no program writes to this pipe" in agentctx.err
     assert not daemon.seen
+
+
+def test_what_only_admins_may_trust_is_imported_as_external(
+    daemon: StubDaemon,
+) -> None:
+    trusted = ImportLine("one", [import_entry("1")], "agent")
+    lines = [trusted, ImportLine("two", [import_entry("2")], "external")]
+    report = ImportReport(dry_run=False)
+    denied = (403, ErrorReply(error=ErrorBody(code="access_denied", message="no", hint="")))
+    saved = (200, SaveManyReply(results=[save_result()]))
+    daemon.answer("POST", "/v1/import", denied, saved, saved)
+    with Client(daemon.socket) as client:
+        for batch in batches(lines):
+            send(client, batch, report)
+    sent = [(each.body["trust"], each.body["entries"][0]["id"]) for each in daemon.seen]
+    assert sent == [("agent", "1"), ("external", "1"), ("external", "2")]
+    assert (report.imported, report.lowered) == (2, 1)
+
+
+def import_entry(name: str) -> ImportEntry:
+    time = "2026-01-01T00:00:00.000Z"
+    return ImportEntry(
+        id=name,
+        namespace="default",
+        collection="knowledge",
+        content="text",
+        attributes={},
+        created=time,
+        updated=time,
+    )
+
+
+def test_a_kind_that_nobody_offers_is_answered_with_those_that_there_are(agentctx: Agentctx) -> None:
+    assert agentctx("import", "--from", "absent") == 2
+    assert "There is no importer for 'absent'." in agentctx.err
+    assert "mem0, " in agentctx.err
+    assert agentctx("import", "--from", "--json") == 0
+    assert agentctx.json["rules"].startswith("CLAUDE.md")
+
+
+def test_path_and_namespace_are_for_other_programs(agentctx: Agentctx, tmp_path: Path) -> None:
+    assert agentctx("import", "a.jsonl", str(tmp_path)) == 2
+    assert agentctx("import", "a.jsonl", "--namespace", "x") == 2
