@@ -82,7 +82,7 @@ class MemorySource(NamedTuple):
 
     def _places(self, kind: str, path: Path | None) -> Sequence[Path]:
         usual = self.usual() if path is None else [path]
-        if present := [each for each in usual if each.exists()]:
+        if present := [each for each in dict.fromkeys(usual) if each.exists()]:
             return present
         if path is not None:
             raise Unreadable(f"{path} does not exist.", hint="Check the name.")

@@ -67,3 +67,11 @@ def test_what_claude_code_remembers_of_a_project_is_no_rule(tmp_path: Path, home
     assert memory.parent.name.endswith("-my-project")
     (memory / "MEMORY.md").write_text("- The port is 8081.")
     assert [(each.key, each.category) for each in records(project)] == [("memory/MEMORY.md", "fact")]
+
+
+def test_the_users_rules_are_read_once_in_the_users_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "AGENTS.md").write_text("Answer briefly.")
+    monkeypatch.chdir(home)
+    found = list(SOURCE.prepared("rules", None, "here", 10**12, is_given=False))
+    assert [(each.where, each.is_duplicate) for each in found] == [(".codex/AGENTS.md", False)]
