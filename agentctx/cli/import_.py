@@ -61,6 +61,9 @@ def import_memory(
             help="agent: trust them like entries saved by agents, also in system prompts. Admins only.",
         ),
     ] = "external",
+    review: Annotated[
+        bool, typer.Option("--review", help="New entries wait until you keep them with `agentctx review`.")
+    ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -72,7 +75,7 @@ def import_memory(
     """
     from agentctx.ingest.progress import choose_progress
 
-    report = ImportReport(dry_run, include_forgotten, trust)
+    report = ImportReport(dry_run, include_forgotten, trust, review)
     if from_other and file == "-":
         from agentctx.cli.import_from import kinds
 

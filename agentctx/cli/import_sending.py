@@ -35,6 +35,7 @@ class ImportReport:
     dry_run: bool
     include_forgotten: bool = False
     trust: ImportTrust = "external"
+    review: bool = False
     entries: int = 0
     imported: int = 0
     unchanged: int = 0
@@ -108,7 +109,11 @@ def _fits(line: ImportLine, batch: list[ImportLine]) -> bool:
 def send(client: Client, batch: list[ImportLine], report: ImportReport) -> None:
     """Import a batch; if the daemon refuses the whole request, send each line, then each version, alone."""
     versions = [version for line in batch for version in line.versions]
-    how: dict[str, Any] = {"dry_run": report.dry_run, "include_forgotten": report.include_forgotten}
+    how: dict[str, Any] = {
+        "dry_run": report.dry_run,
+        "include_forgotten": report.include_forgotten,
+        "review": report.review,
+    }
     ask: Callable[..., Sequence[object]] = partial(client.import_entries, **how, trust=batch[0].trust)
     try:
         outcomes = ask(versions)

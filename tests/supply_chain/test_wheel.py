@@ -240,7 +240,7 @@ def install(environment: Path, *what: str | Path) -> None:
 
 def importers_of(folder: Path) -> list[str]:
     """The kinds of memories that `agentctx` of this folder can import."""
-    command = [folder / "agentctx", "import", "--from"]
+    command = [str(folder / "agentctx"), "import", "--from"]
     done = subprocess.run(command, env={"HOME": str(folder)}, check=True, capture_output=True, text=True)
     return [line.split()[0] for line in done.stdout.splitlines()]
 
