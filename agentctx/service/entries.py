@@ -26,7 +26,7 @@ from agentctx.service.stores.collection_rules import ENTRY_FIELDS
 from agentctx.service.stores.fields import check_namespace
 from agentctx.service.views import entry_view, save_result
 from agentctx.storage.base import Storage
-from agentctx.storage.ids import is_id
+from agentctx.storage.ids import id_of_capture, is_id
 from agentctx.storage.records import Change, Entry, IdempotencyKey, SaveOutcome
 from agentctx.storage.search import Filter
 from agentctx.storage.trust import NO_PROVENANCE
@@ -193,7 +193,7 @@ class Entries:
             principal=peer.uid,
             ttl=request.ttl,
             if_version=request.if_version,
-            idempotency=_idempotency(idempotency_key, sent, peer),
+            idempotency=_idempotency(idempotency_key, sent, peer, request.namespace),
             remember=request.remember,
             derived_from=tuple(dict.fromkeys(each.lower() for each in request.derived_from or ())),
         )
@@ -266,11 +266,15 @@ def _sent(request: wire.SaveRequest | wire.EditRequest) -> dict[str, Any]:
     }
 
 
-def _idempotency(key: str | None, sent: Mapping[str, Any], peer: Peer) -> IdempotencyKey | None:
+def _idempotency(
+    key: str | None, sent: Mapping[str, Any], peer: Peer, namespace: str
+) -> IdempotencyKey | None:
     if key is None:
         return None
     meaning = {name: value for name, value in sent.items() if name not in {"wait", "remember"}}
-    return IdempotencyKey(peer.uid, key, sha256(repr(meaning).encode("utf-8", "surrogatepass")).digest())
+    digest = sha256(repr(meaning).encode("utf-8", "surrogatepass")).digest()
+    is_capture = sent.get("origin") == "capture"
+    return IdempotencyKey(peer.uid, key, digest, id_of_capture(key, namespace) if is_capture else None)
 
 
 def _list_cursor(cursor: str | None) -> str | None:

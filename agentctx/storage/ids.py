@@ -14,6 +14,8 @@ BUCKETS: Final = 1_024
 _ID: Final = re.compile(r"(?!([0f])\1{7}-(?:\1{4}-){3}\1{12})[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STEP: Final = 32
 """Bits by which a number exceeds the one before it: enough that nobody guesses it."""
+_CAPTURE: Final = re.compile(r"hook-([0-9a-f]{12})-[0-9a-f]{64}(?:/0)?")
+"""The Idempotency-Key of what a hook saves, with the milliseconds at which its turn began."""
 
 
 class _Numbers:
@@ -39,7 +41,25 @@ def new_id(now_ms: int, namespace: str) -> str:
 
     The ids that a process makes within a millisecond ascend.
     """
-    random = _NUMBERS.next(now_ms) * BUCKETS + bucket_of(namespace)
+    return _written(now_ms, _NUMBERS.next(now_ms), namespace)
+
+
+def id_of_capture(key: str, namespace: str) -> str | None:
+    """Return the id of what a hook saves with this Idempotency-Key; None if the key has no time.
+
+    It is the same whenever the turn is saved, so an import of the transcript finds it, even forgotten.
+    """
+    match = _CAPTURE.fullmatch(key)
+    if match is None:
+        return None
+    digest = hashlib.sha256(
+        f"{namespace}\0{key.removesuffix('/0')}".encode("utf-8", "surrogatepass")
+    ).digest()
+    return _written(int(match[1], 16), int.from_bytes(digest[:8]) >> 1, namespace)
+
+
+def _written(now_ms: int, number: int, namespace: str) -> str:
+    random = number * BUCKETS + bucket_of(namespace)
     value = (now_ms & (1 << 48) - 1) << 80
     value |= 0x7 << 76 | (random >> 62) << 64
     value |= 0b10 << 62 | random & (1 << 62) - 1

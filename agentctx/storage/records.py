@@ -6,7 +6,7 @@ All times are milliseconds since the epoch, UTC.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -116,11 +116,13 @@ class IdempotencyKey:
     principal: int
     key: str
     digest: bytes
+    entry_id: str | None = None
+    """The id of a new entry that is saved with it; None: a new one."""
 
     def unreadable(self) -> IdempotencyKey:
         """Return the key as it is stored: a client may have put a secret or a text into it."""
         name = blake2b(self.key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        return IdempotencyKey(self.principal, name, self.digest)
+        return replace(self, key=name)
 
 
 FORGOTTEN_DIGEST: Final = b""

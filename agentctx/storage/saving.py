@@ -192,7 +192,9 @@ def save(command: SaveCommand, draft: Draft) -> Steps[SaveOutcome]:
     versions.check_version(live.entry.version if live else 0, command.if_version)
     waits = yield from review.must_wait(draft, now=now)
     if live is None:
-        entry_id = new_id(now, draft.namespace)
+        if (known := request and request.entry_id) and (present := (yield from _captured(known))):
+            return present
+        entry_id = known or new_id(now, draft.namespace)
         draft = yield from apply_provenance(draft, entry_id, now=now, is_clean=True, waits=waits)
         draft = yield from supersession.resolve(draft, entry_id, None, now=now)
         saved = yield from _create(command, draft, entry_id, Times(now, now, now))
@@ -200,6 +202,18 @@ def save(command: SaveCommand, draft: Draft) -> Steps[SaveOutcome]:
         revised = command.revision(live.entry, draft) if command.revision else draft
         saved = yield from follow(command, live, supersession.kept(live.entry, revised), waits=waits)
     return replace(saved, erased=erased) if erased else saved
+
+
+def _captured(entry_id: str) -> Steps[SaveOutcome | None]:
+    """Return the answer for an entry that was captured or imported before. Raises `Forgotten`."""
+    yield from LockEntry(entry_id)
+    live, _ = yield from FindLive(entry_id)
+    if live is not None:
+        state = (yield from FindState(entry_id))._replace(pending=live.entry.pending)
+        return state.outcome(entry_id, live.entry.version, Change.NONE)
+    if (yield from WasForgotten(entry_id)):
+        raise Forgotten(f"{entry_id!r} was forgotten here.")
+    return None
 
 
 def revise(command: SaveCommand, entry_id: str, revision: Revision) -> Steps[SaveOutcome]:

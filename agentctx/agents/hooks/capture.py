@@ -18,12 +18,8 @@ from agentctx.agents.daemon import DaemonRefused, DaemonUnavailable, ask
 from agentctx.agents.hooks.hook_events import COMPACTING_EVENTS, END_EVENTS, STOP_EVENTS, SUMMARY_EVENTS
 from agentctx.agents.hooks.missed_turns import MAX_AGE_S, MissedTurn, MissedTurns
 from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry, is_written, turn_name
-from agentctx.agents.hooks.transcripts import (
-    TranscribedTurn,
-    last_turn,
-    parsed_lines,
-    turns_since_compaction,
-)
+from agentctx.agents.hooks.transcribed_turns import TranscribedTurn, last_turn, turns_since_compaction
+from agentctx.agents.hooks.transcripts import parsed_lines
 
 _TAIL_BYTES: Final = 1 << 20
 """Number of bytes read from the end of a transcript to find the last turn."""

@@ -13,14 +13,16 @@ from typing import Any, Final, NamedTuple
 from agentctx.agents.hooks.injected_text import without_injected
 from agentctx.agents.hooks.own_words import own_words
 from agentctx.agents.hooks.tool_failures import learned
-from agentctx.agents.hooks.transcripts import TranscribedTurn
+from agentctx.agents.hooks.transcribed_turns import TranscribedTurn
 from agentctx.agents.hooks.turns import remembered_parts
 
 MAX_SUMMARY_CHARS: Final = 20_000
 
 
 class RememberedEntry(NamedTuple):
-    """An entry to save. `key`, which may be empty, is the same if the same end of turn is reported twice."""
+    """An entry to save. `key`, which may be empty, is the same if the same end of turn is reported twice, or
+    read from the transcript. With the time in it the daemon makes the id from it.
+    """
 
     body: dict[str, Any]
     key: str = ""
@@ -43,27 +45,30 @@ class EntryBuilder(NamedTuple):
         answer = answer or _text(payload.get("prompt_response"))
         parts = remembered_parts(own or prompt, answer, is_typed=bool(own))
         is_own = {"prompt": bool(own), "answer": not turn.has_read}
-        named = _digest(self.session, turn.name)[:16] if turn.name else token_hex(8)
+        name = turn.name or str(turn.at or "")
+        named = _digest(self.session, name)[:16] if name else token_hex(8)
         for part, text in parts.items():
             fields = {"session": self.session, "content": text, "turn": named, "part": part}
-            identity = f"{turn.name}\0{part}\0{text}" if turn.name else ""
-            yield self._entry("observation", fields, identity, own_words=is_own[part])
+            identity = f"{name}\0{part}\0{text}" if name else ""
+            yield self._entry("observation", fields, identity, turn.at, own_words=is_own[part])
         for call, learning in learned(turn.calls):
             if call in turn.own_calls:
-                yield self._entry("learning", learning._asdict(), call)
+                yield self._entry("learning", learning._asdict(), call, turn.at)
         for summary in turn.summaries:
-            yield from self.summary(summary)
+            yield from self.summary(*summary)
 
-    def summary(self, text: object) -> Iterator[RememberedEntry]:
+    def summary(self, text: object, at: int = 0) -> Iterator[RememberedEntry]:
         """Yield the entry for a compaction's summary of the conversation."""
         if kept := without_injected(_text(text))[:MAX_SUMMARY_CHARS]:
-            yield self._entry("reflection", {"session": self.session, "content": kept}, kept)
+            yield self._entry("reflection", {"session": self.session, "content": kept}, kept, at)
 
     def _entry(
-        self, collection: str, fields: dict[str, str], identity: str = "", **flags: bool
+        self, collection: str, fields: dict[str, str], identity: str, at: int, **flags: bool
     ) -> RememberedEntry:
         body = {"collection": collection, "namespace": self.namespace, "agent": self.client}
         key = f"hook-{_digest(self.session, collection, identity)}" if identity else ""
+        if key and 0 < at < 1 << 48:
+            key = f"hook-{at:012x}-{key.removeprefix('hook-')}"
         texts = {name: text.replace("\0", "") for name, text in fields.items()}  # output of a program
         return RememberedEntry({**body, "origin": "capture", **texts, **flags}, key)
 

@@ -10,6 +10,8 @@ MAX_FAILURES: Final = 8
 """Maximum number of failures without a fix to remember; the oldest is dropped first."""
 MAX_CALLS_BETWEEN: Final = 12
 """After more calls than this, a success is probably unrelated to the failure."""
+MAX_TARGET_CHARS: Final = 4_000
+"""Commands that differ only after this are the same."""
 _MAX_PATTERN_CHARS: Final = 300
 _MAX_FIX_CHARS: Final = 1_000
 _TELLING: Final = re.compile(

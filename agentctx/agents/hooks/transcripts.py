@@ -1,4 +1,4 @@
-"""Read the last turn of a conversation from its client's transcript. No I/O.
+"""Read what was said and done in a conversation from its client's transcript. No I/O.
 
 Each client writes JSON lines in its own format; our plugins for opencode and pi pass messages in ours
 (`{"prompt": …}`, `{"answer": …}`, `{"summary": …}`, `{"call": …}`).
@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from agentctx.agents.hooks.injected_text import without_injected
 from agentctx.agents.hooks.own_words import is_plain
-from agentctx.agents.hooks.tool_failures import ToolUse
 
 _TARGETS: Final = ("command", "cmd", "file_path", "filePath", "path", "absolute_path")
 _EXIT: Final = re.compile(r"(?:Process exited with code|Exit Code:|exit code:?)\s*(-?\d+)", re.IGNORECASE)
@@ -28,7 +27,7 @@ Json = dict[str, Any]
 _Kind = Literal["prompt", "answer", "summary"]
 
 
-class _Utterance(NamedTuple):
+class Utterance(NamedTuple):
     """A text. `typed` is the part of a prompt that its user entered, as the client shows it."""
 
     kind: _Kind
@@ -36,7 +35,7 @@ class _Utterance(NamedTuple):
     typed: str = ""
 
 
-class _ToolStarted(NamedTuple):
+class ToolStarted(NamedTuple):
     """The start of a tool call."""
 
     id: str
@@ -44,7 +43,7 @@ class _ToolStarted(NamedTuple):
     target: str
 
 
-class _ToolEnded(NamedTuple):
+class ToolEnded(NamedTuple):
     """The outcome of a tool call; an `error` of None means success. A refused call is ignored."""
 
     id: str
@@ -52,39 +51,22 @@ class _ToolEnded(NamedTuple):
     is_refused: bool = False
 
 
-class _TurnStarted(NamedTuple):
+class TurnStarted(NamedTuple):
     """Marks that the following events belong to the turn of this name, which may be empty."""
 
     name: str
 
 
-class _TurnEnded(NamedTuple):
+class TurnEnded(NamedTuple):
     """Marks that the preceding events belong to the turn of this name, which is complete."""
 
     name: str
 
 
-_Flag = Literal["read", "delegated"]
+Flag = Literal["read", "delegated"]
 """The model may have read more than was typed; another agent wrote its prompts."""
-_Event = _Flag | _Utterance | _ToolStarted | _ToolEnded | _TurnStarted | _TurnEnded
-
-
-class TranscribedTurn(NamedTuple):
-    """One turn. `calls` includes those of earlier turns; `own_calls` are the ids of the calls in this one.
-
-    `summaries` are the compactions since the previous answer; `name` is the id of the turn in events. `typed`
-    is what the client shows as entered by the user; `has_read` tells whether the model may have read anything
-    else so far in the conversation.
-    """
-
-    prompt: str
-    answer: str
-    calls: tuple[ToolUse, ...]
-    own_calls: frozenset[str]
-    summaries: tuple[str, ...]
-    name: str = ""
-    typed: str = ""
-    has_read: bool = True
+Event = Flag | Utterance | ToolStarted | ToolEnded | TurnStarted | TurnEnded | int
+"""A number is the time of the events after it, in milliseconds since the epoch; 0: unknown."""
 
 
 def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
@@ -93,84 +75,18 @@ def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
         yield _object(_loaded(line))
 
 
-def last_turn(entries: Iterable[Json], name: str = "") -> TranscribedTurn:
-    """Return the turn of this name, or else the last one; its texts are empty if there is none."""
-    turn = _TurnReader()
-    for event in _events(entries):
-        if name and name == turn.name and isinstance(event, _TurnStarted) and event.name != name:
-            break
-        turn.take(event)
-        if name and isinstance(event, _TurnEnded) and event.name == name:
-            break
-    return turn.read()
+def _time_of(entry: Json) -> int:
+    """Return when an entry was written, 0 if it does not say."""
+    try:
+        moment = datetime.fromisoformat(str(entry.get("timestamp") or ""))
+        return max(0, int(moment.timestamp() * 1_000)) if moment.tzinfo else 0
+    except (ValueError, OverflowError):
+        return 0
 
 
-def turns_since_compaction(records: list[Json], *, max_age_s: float, now: float) -> Iterator[TranscribedTurn]:
-    """Yield the turns after the last compaction that are not older than `max_age_s`; `now` is a Unix time."""
-    oldest = datetime.fromtimestamp(now - max_age_s, UTC).isoformat()
-    is_summary = [bool(each.get("isCompactSummary")) or each.get("type") == "compacted" for each in records]
-    start = len(records) - is_summary[::-1].index(True) if True in is_summary else 0
-    recent = [each for each in records[start:] if str(each.get("timestamp") or oldest) >= oldest]
-    turn = _TurnReader()
-    for event in _events([{}, *recent] if len(recent) < len(records) else recent):
-        if isinstance(event, _TurnStarted) and event.name != turn.name:
-            yield turn.read()
-        turn.take(event)
-    yield turn.read()
-
-
-class _TurnReader:
-    """Collects the events of a conversation until its last turn is read."""
-
-    def __init__(self) -> None:
-        self.name = ""
-        self._prompt = self._answer = self._typed = ""
-        self._flags: set[_Flag] = set()
-        self._started: dict[str, _ToolStarted] = {}
-        self._calls: dict[str, ToolUse] = {}
-        self._own_calls: set[str] = set()
-        self._summaries: list[str] = []
-        self._unanswered: list[str] = []
-
-    def take(self, event: _Event) -> None:
-        match event:
-            case "read" | "delegated":
-                self._flags.add(event)
-            case _ToolStarted():
-                self._started[event.id] = event
-            case _ToolEnded():
-                if event.id in self._started and not event.is_refused:
-                    self._calls[event.id] = ToolUse(*self._started[event.id], event.error)
-                    self._own_calls.add(event.id)
-            case _TurnStarted():
-                if event.name != self.name:
-                    self._start("", event.name)
-            case _TurnEnded():
-                self.name = event.name
-            case _Utterance(kind="prompt"):
-                self._start(event.text, self.name)
-                self._typed = event.typed
-            case _Utterance(kind="answer"):
-                self._answer, self._unanswered = event.text, []
-            case _:
-                self._summaries.append(event.text)
-                self._unanswered.append(event.text)
-
-    def read(self) -> TranscribedTurn:
-        calls, own = tuple(self._calls.values()), frozenset(self._own_calls)
-        typed = "" if "delegated" in self._flags else self._typed
-        has_read = "read" in self._flags or not (typed and self._answer)
-        return TranscribedTurn(
-            self._prompt, self._answer, calls, own, tuple(self._summaries), self.name, typed, has_read
-        )
-
-    def _start(self, prompt: str, name: str) -> None:
-        self._prompt, self._answer, self._typed, self.name = prompt, "", "", name
-        self._own_calls, self._summaries = set(), [*self._unanswered]
-
-
-def _events(entries: Iterable[Json]) -> Iterator[_Event]:
+def events(entries: Iterable[Json]) -> Iterator[Event]:
     for entry in entries:
+        yield _time_of(entry)
         if not is_plain(entry):
             yield "read"
         if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
@@ -179,27 +95,27 @@ def _events(entries: Iterable[Json]) -> Iterator[_Event]:
             yield from read(entry)
 
 
-def _claude(entry: Json) -> Iterator[_Event]:
+def _claude(entry: Json) -> Iterator[Event]:
     """Claude Code: `user` and `assistant` with an API message. Cursor: the same, but named by `role`."""
     kind, message = entry.get("type", entry.get("role")), _object(entry.get("message"))
     content = message.get("content")
     if kind == "user":
         query = _USER_QUERY.search(_text(content))
         if "promptId" in entry or _text(content):
-            yield _TurnStarted(str(entry.get("promptId") or ""))
+            yield TurnStarted(str(entry.get("promptId") or ""))
         text = query[1] if query else _text(content)
         yield from _utterance("prompt", text, text if _is_users(entry) else "")
     elif kind == "assistant":
         yield from _utterance("answer", _text(content))
     for part in _objects(content):
         if part.get("type") == "tool_use":
-            yield _ToolStarted(str(part.get("id")), str(part.get("name")), _target(part.get("input")))
+            yield ToolStarted(str(part.get("id")), str(part.get("name")), _target(part.get("input")))
         elif part.get("type") == "tool_result":
             error = _text(part.get("content")) if part.get("is_error") else None
-            yield _ToolEnded(str(part.get("tool_use_id")), error, "toolDenialKind" in entry)
+            yield ToolEnded(str(part.get("tool_use_id")), error, "toolDenialKind" in entry)
 
 
-def _codex(entry: Json) -> Iterator[_Event]:
+def _codex(entry: Json) -> Iterator[Event]:
     """Codex: `event_msg` for prompts and answers, `response_item` for calls, `compacted` for summaries."""
     payload = _object(entry.get("payload"))
     item = _object(payload.get("item"))
@@ -207,7 +123,7 @@ def _codex(entry: Json) -> Iterator[_Event]:
     if isinstance(payload.get("source"), dict) or by.get("parent_turn_id") or by.get("initiating_agent_path"):
         yield "delegated"
     if entry.get("type") == "event_msg" and isinstance(payload.get("turn_id"), str):
-        yield _TurnStarted(payload["turn_id"])
+        yield TurnStarted(payload["turn_id"])
     match entry.get("type"), payload.get("type"):
         case "event_msg", "user_message":
             yield from _utterance("prompt", payload.get("message"), payload.get("message"))
@@ -217,15 +133,15 @@ def _codex(entry: Json) -> Iterator[_Event]:
             yield from _utterance("answer", _text(item.get("content")))
         case "response_item", "function_call":
             target = _target(_loaded(payload.get("arguments")))
-            yield _ToolStarted(str(payload.get("call_id")), str(payload.get("name")), target)
+            yield ToolStarted(str(payload.get("call_id")), str(payload.get("name")), target)
         case "response_item", "function_call_output":
-            yield _ToolEnded(str(payload.get("call_id")), _failure(_text(payload.get("output"))))
+            yield ToolEnded(str(payload.get("call_id")), _failure(_text(payload.get("output"))))
         case "compacted", _:
             message = str(payload.get("message") or "")
             yield from _utterance("summary", message.partition(_CODEX_PREAMBLE)[2] or message)
 
 
-def _gemini(entry: Json) -> Iterator[_Event]:
+def _gemini(entry: Json) -> Iterator[Event]:
     """Gemini CLI: `user` and `gemini` with the API's parts; each call includes its outcome."""
     content = entry.get("content")
     if entry.get("kind") not in (None, "main"):
@@ -236,10 +152,10 @@ def _gemini(entry: Json) -> Iterator[_Event]:
         yield from _utterance("answer", _text(content))
     for call in _objects(entry.get("toolCalls")):
         id_ = str(call.get("id"))
-        yield _ToolStarted(id_, str(call.get("name")), _target(call.get("args")))
+        yield ToolStarted(id_, str(call.get("name")), _target(call.get("args")))
         result = next(_objects(call.get("result")), {})
         response = _object(_object(result.get("functionResponse")).get("response"))
-        yield _ToolEnded(id_, _error_in(response, call), _is_cancelled(call))
+        yield ToolEnded(id_, _error_in(response, call), _is_cancelled(call))
 
 
 def _error_in(response: Json, call: Json) -> str | None:
@@ -255,7 +171,7 @@ def _is_cancelled(call: Json) -> bool:
     return call.get("status") == "cancelled"
 
 
-def _qwen(entry: Json) -> Iterator[_Event]:
+def _qwen(entry: Json) -> Iterator[Event]:
     """Qwen Code: messages with the parts of Gemini's API; a call and its outcome are two entries."""
     parts = list(_objects(_object(entry.get("message")).get("parts")))
     if (kind := entry.get("type")) in ("user", "assistant"):
@@ -267,13 +183,13 @@ def _qwen(entry: Json) -> Iterator[_Event]:
     result = _object(entry.get("toolCallResult"))
     for part in parts:
         if call := _object(part.get("functionCall")):
-            yield _ToolStarted(str(call.get("id")), str(call.get("name")), _target(call.get("args")))
+            yield ToolStarted(str(call.get("id")), str(call.get("name")), _target(call.get("args")))
         elif response := _object(part.get("functionResponse")):
             output = _object(response.get("response"))
-            yield _ToolEnded(str(response.get("id")), _error_in(output, result), _is_cancelled(result))
+            yield ToolEnded(str(response.get("id")), _error_in(output, result), _is_cancelled(result))
 
 
-def _copilot(entry: Json) -> Iterator[_Event]:
+def _copilot(entry: Json) -> Iterator[Event]:
     """Copilot CLI: events with their `data`."""
     data = _object(entry.get("data"))
     match entry.get("type"):
@@ -285,20 +201,20 @@ def _copilot(entry: Json) -> Iterator[_Event]:
         case "session.compaction_complete":
             yield from _utterance("summary", data.get("summaryContent"))
         case "hook.start" if data.get("hookType") == "agentStop":
-            yield _TurnEnded(str(_object(data.get("input")).get("timestamp")))
+            yield TurnEnded(str(_object(data.get("input")).get("timestamp")))
         case "tool.execution_start":
             target = _target(data.get("arguments"))
-            yield _ToolStarted(str(data.get("toolCallId")), str(data.get("toolName")), target)
+            yield ToolStarted(str(data.get("toolCallId")), str(data.get("toolName")), target)
         case "tool.execution_complete":
             fault, result = _object(data.get("error")), _object(data.get("result"))
             output = str(fault.get("message") or result.get("content") or "")
             code = _object(data.get("shellExecution")).get("exitCode")
             failed = data.get("success") is False or code not in (None, 0)
             error = output.partition("\n<shellId")[0] if failed else None
-            yield _ToolEnded(str(data.get("toolCallId")), error, fault.get("code") == "denied")
+            yield ToolEnded(str(data.get("toolCallId")), error, fault.get("code") == "denied")
 
 
-def _neutral(entry: Json) -> Iterator[_Event]:
+def _neutral(entry: Json) -> Iterator[Event]:
     """Messages of our plugins."""
     if "type" in entry:
         return
@@ -306,8 +222,8 @@ def _neutral(entry: Json) -> Iterator[_Event]:
     call = _object(entry.get("call"))
     if call:
         id_, error = str(call.get("id")), call.get("error")
-        yield _ToolStarted(id_, str(call.get("name")), _target(call))
-        yield _ToolEnded(id_, error if isinstance(error, str) else None)
+        yield ToolStarted(id_, str(call.get("name")), _target(call))
+        yield ToolEnded(id_, error if isinstance(error, str) else None)
     yield from _utterance("answer", entry.get("answer"))
     yield from _utterance("summary", entry.get("summary"))
 
@@ -323,10 +239,10 @@ def _is_users(entry: Json) -> bool:
     )
 
 
-def _utterance(kind: _Kind, text: object, typed: object = "") -> Iterator[_Utterance]:
+def _utterance(kind: _Kind, text: object, typed: object = "") -> Iterator[Utterance]:
     """Yield the text without injected context, if anything is left."""
     if isinstance(text, str) and (kept := without_injected(text)):
-        yield _Utterance(kind, kept, typed if isinstance(typed, str) else "")
+        yield Utterance(kind, kept, typed if isinstance(typed, str) else "")
 
 
 def _failure(output: str, *, within: int = _MAX_HEAD_CHARS) -> str | None:

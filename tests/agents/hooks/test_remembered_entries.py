@@ -4,7 +4,8 @@ import pytest
 
 from agentctx.agents.hooks.hook_events import output
 from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry, is_written, turn_name
-from agentctx.agents.hooks.transcripts import TranscribedTurn, last_turn, parsed_lines
+from agentctx.agents.hooks.transcribed_turns import TranscribedTurn, last_turn
+from agentctx.agents.hooks.transcripts import parsed_lines
 
 RECORDED = Path(__file__).parents[1] / "data/transcripts"
 BLOCK = "## Semantic Context (RAG)\n\nPassages …\n\n<memory 5d41402abc4b>\n> old\n</memory 5d41402abc4b>"

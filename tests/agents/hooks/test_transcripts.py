@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentctx.agents.hooks.transcripts import TranscribedTurn, last_turn, parsed_lines
+from agentctx.agents.hooks.transcribed_turns import TranscribedTurn, last_turn
+from agentctx.agents.hooks.transcripts import parsed_lines
 
 RECORDED = Path(__file__).parents[1] / "data/transcripts"
 PROMPT = "Which port does the proxy use?"
@@ -37,7 +38,7 @@ def test_the_outcomes_of_its_tools_are_found(client: str) -> None:
 
 @pytest.mark.parametrize("client", ["codex", "copilot", "opencode"])
 def test_the_summary_of_a_compaction_is_found(client: str) -> None:
-    assert recorded(client).summaries == ("The shop moves to Postgres 16.",)
+    assert [each.text for each in recorded(client).summaries] == ["The shop moves to Postgres 16."]
 
 
 def test_a_turn_excludes_what_an_earlier_turn_saved() -> None:
@@ -47,7 +48,7 @@ def test_a_turn_excludes_what_an_earlier_turn_saved() -> None:
         {"call": {"id": "c", "name": "bash"}},
         {"answer": "b"},
     ]
-    assert last_turn(said).summaries == ("s",)
+    assert last_turn(said).summaries == (("s", 0),)
     turn = last_turn([*said, {"prompt": "c"}, {"answer": "d"}])
     assert (turn.summaries, turn.own_calls, len(turn.calls)) == ((), frozenset(), 1)
 

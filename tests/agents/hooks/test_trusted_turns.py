@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 
 from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry
-from agentctx.agents.hooks.transcripts import last_turn, parsed_lines
+from agentctx.agents.hooks.transcribed_turns import last_turn
+from agentctx.agents.hooks.transcripts import parsed_lines
 from agentctx.text.screening.rules import load_rules
 from agentctx.text.screening.screener import screen
 from tests.agents.transcribed import RENDERERS, Step, transcript

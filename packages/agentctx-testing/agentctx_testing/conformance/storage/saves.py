@@ -269,6 +269,22 @@ class SaveConformance:
         await storage.entries.sweep()
         await storage.entries.save(keyless("same"), embed=False, idempotency=once)
 
+    async def test_what_a_key_gives_an_id_is_saved_once_for_ever(
+        self, storage: Storage, clock: ManualClock
+    ) -> None:
+        entry_id = "01a226a1-b5ab-75c3-bc2f-be929629208f"
+        named = IdempotencyKey(1000, "k", b"digest", entry_id)
+        first = await storage.entries.save(keyless("same"), embed=False, idempotency=named)
+        assert (first.id, first.change) == (entry_id, Change.CREATED)
+        clock.now += 25 * HOUR_MS
+        await storage.entries.sweep()
+        again = await storage.entries.save(keyless("other"), embed=False, idempotency=named)
+        assert (again.id, again.version, again.change) == (entry_id, 1, Change.NONE)
+        assert (await storage.entries.get(entry_id)).content == "same"  # type: ignore[union-attr]
+        await storage.entries.delete(entry_id)
+        with pytest.raises(Forgotten):
+            await storage.entries.save(keyless("same"), embed=False, idempotency=named)
+
     async def test_idempotency_keys_expire_after_a_day(self, storage: Storage, clock: ManualClock) -> None:
         once = IdempotencyKey(1000, "k", b"digest")
         first = await storage.entries.save(keyless("same"), embed=False, idempotency=once)
