@@ -168,7 +168,8 @@ class PostgresqlEntries(PostgresqlPart, EntryStorage):
         self.on_erased(terms.drop_copies)
 
     async def _save(self, command: SaveCommand, draft: Draft) -> SaveOutcome:
-        if is_creation(draft, command.if_version):
+        has_id = command.idempotency is not None and command.idempotency.entry_id is not None
+        if is_creation(draft, command.if_version) and not has_id:
             times = Times(command.now, command.now, command.now)
             new = saving.InsertVersion(command, draft, new_id(command.now, draft.namespace), times)
             saved = await self.groups.save(new)
