@@ -10,17 +10,16 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
 from agentctx.names import UNPRINTABLE, name_from, normalised
+from agentctx.storage.ids import id_of_capture
 from agentctx.text.screening.rules import load_rules
 from agentctx.text.screening.screener import screen
 from agentctx.times import format_time
 from agentctx.wire import ImportEntry, ImportTrust
-from agentctx_importers.records import Item, Record, RefusedItem
+from agentctx_importers.records import MAX_KNOWN_IDS, Item, Record, RefusedItem
 
 MAX_CONTENT_CHARS: Final = 200_000
 """Longer texts become several entries. The daemon's own limit is higher unless it was lowered."""
 MAX_PARTS: Final = 50
-MAX_KNOWN_IDS: Final = 1_000_000
-"""Ids that are held to find duplicates; the daemon finds the others."""
 MAX_TAGS: Final = 32
 MAX_TAG_CHARS: Final = 64
 MAX_SOURCE_CHARS: Final = 2_048
@@ -134,7 +133,7 @@ def _entry(kind: str, record: Record, namespace: str, now: int) -> ImportEntry:
     needs_session = record.collection in {"observation", "reflection"}
     session = record.session or (f"import:{kind}" if needs_session else None)
     return ImportEntry(
-        id=entry_id(kind, namespace, record.id),
+        id=id_of_capture(record.capture, namespace) or entry_id(kind, namespace, record.id),
         namespace=namespace,
         collection=record.collection,
         key=record.key and name_from(record.key),

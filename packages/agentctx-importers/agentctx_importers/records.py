@@ -13,6 +13,8 @@ from agentctx.wire import ImportEntry, ImportTrust
 if TYPE_CHECKING:
     from agentctx_importers.preparing import PreparedEntry
 
+MAX_KNOWN_IDS: Final = 1_000_000
+"""Ids that are held to find duplicates; the daemon finds the others."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -41,6 +43,8 @@ class Record(NamedTuple):
     """More fields of the collection: `turn`, `part`, `trigger`, …"""
     derived_from: Sequence[str] = ()
     """The ids in the source of the records that it was made from."""
+    capture: str = ""
+    """The Idempotency-Key with which a hook saves it: the entry has the same id then."""
     trust: ImportTrust = "external"
     """`agent` for what the user typed or the agent answered, if nobody else can have written it. What
     resembles instructions stays external."""

@@ -27,7 +27,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    for name in ("MEMORY_FILE_PATH", "CLAUDE_MEM_DATA_DIR", "XDG_DATA_HOME"):
+    for name in (
+        "MEMORY_FILE_PATH",
+        "CLAUDE_MEM_DATA_DIR",
+        "XDG_DATA_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
     return home
 

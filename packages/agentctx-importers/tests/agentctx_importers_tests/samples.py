@@ -12,6 +12,11 @@ from typing import Any, Final, NamedTuple
 from agentctx_importers.front_matter import written
 
 FIXTURES: Final = Path(__file__).with_name("fixtures")
+SESSION: Final = "551e729c-8750-49fa-a353-acfdfbff5147"
+TIME: Final = "2026-01-02T03:04:05.678Z"
+FACT: Final = "The deploy window is on Tuesday at nine; Rosa has the key."
+ASKED: Final = "Which port does the proxy use?"
+TOLD: Final = "The proxy listens on 8443, because 443 is taken by the old gateway."
 
 
 class Sample(NamedTuple):
@@ -231,12 +236,74 @@ def _letta(folder: Path) -> Path:
     return folder / "memo.af"
 
 
+def _claude_code(folder: Path) -> Path:
+    return write_lines(
+        folder / f"{SESSION}.jsonl", *claude_turn("p1", FACT, "Noted."), *claude_turn("p2", ASKED, TOLD)
+    )
+
+
+def _codex(folder: Path) -> Path:
+    return write_lines(folder / "rollout-1.jsonl", codex_start(), *codex_turn("t1", ASKED, TOLD))
+
+
+def _gemini(folder: Path) -> Path:
+    return write_lines(
+        folder / "session-1.jsonl",
+        {"sessionId": SESSION, "projectHash": "f9", "startTime": TIME, "lastUpdated": TIME, "kind": "main"},
+        {"$set": {"messages": [{"id": "1", "type": "user", "content": [{"text": "<session_context>"}]}]}},
+        {"id": "2", "timestamp": TIME, "type": "user", "content": [{"text": ASKED}]},
+        {"$set": {"lastUpdated": TIME}},
+        {"id": "3", "timestamp": TIME, "type": "gemini", "content": TOLD, "thoughts": []},
+    )
+
+
+def _copilot(folder: Path) -> Path:
+    return write_lines(
+        folder / "events.jsonl",
+        {
+            "type": "session.start",
+            "data": {"sessionId": SESSION, "context": {"cwd": "/shop"}},
+            "timestamp": TIME,
+        },
+        {"type": "user.message", "data": {"content": ASKED}, "timestamp": TIME},
+        {"type": "assistant.message", "data": {"content": TOLD}, "timestamp": TIME},
+        {"type": "session.compaction_complete", "data": {"summaryContent": TOLD}, "timestamp": TIME},
+    )
+
+
+def claude_turn(name: str, prompt: str, answer: str, **more: Any) -> list[dict[str, Any]]:
+    about = {"sessionId": SESSION, "cwd": "/shop", "isSidechain": False, "timestamp": TIME, **more}
+    said = [{"type": "text", "text": answer}]
+    return [
+        {"type": "user", "promptId": name, "message": {"role": "user", "content": prompt}, **about},
+        {"type": "attachment", "attachment": {"type": "date"}, **about},
+        {"type": "assistant", "message": {"role": "assistant", "content": said}, **about},
+    ]
+
+
+def codex_start(**more: Any) -> dict[str, Any]:
+    return {"type": "session_meta", "payload": {"id": SESSION, "cwd": "/shop", "source": "exec", **more}}
+
+
+def codex_turn(name: str, prompt: str, answer: str) -> list[dict[str, Any]]:
+    items = [
+        {"type": kind, "content": [{"type": "text", "text": text}]}
+        for kind, text in zip(("UserMessage", "AgentMessage"), (prompt, answer), strict=True)
+    ]
+    payloads = [{"type": "item_completed", "turn_id": name, "item": item} for item in items]
+    return [{"timestamp": TIME, "type": "event_msg", "payload": each} for each in payloads]
+
+
 SAMPLES: Final[Mapping[str, Sample]] = {
     "basic-memory": Sample(_basic_memory, 1),
     "chatgpt": Sample(_chatgpt, 2),
     "chroma": Sample(_chroma, 2),
     "claude": Sample(_claude, 6),
+    "claude-code": Sample(_claude_code, 2),
     "claude-mem": Sample(_claude_mem, 3),
+    "codex": Sample(_codex, 1),
+    "copilot": Sample(_copilot, 2),
+    "gemini": Sample(_gemini, 1),
     "langgraph": Sample(_langgraph, 2),
     "letta": Sample(_letta, 2),
     "markdown": Sample(_markdown, 2),
