@@ -133,6 +133,14 @@ def test_a_damaged_line_is_refused_and_the_others_are_read(transcript: Path) -> 
     assert trusts(transcript.parents[1]) == ["agent", "external"]
 
 
+def test_an_answer_after_a_damaged_line_is_external(transcript: Path) -> None:
+    prompt, _, answer = claude_turn("p1", FACT, TOLD)
+    write_lines(transcript, prompt, answer)
+    assert trusts(transcript.parents[1]) == ["agent", "agent"]
+    write_lines(transcript, prompt, ["damaged"], answer)
+    assert trusts(transcript.parents[1]) == ["agent", "external"]
+
+
 def test_of_many_damaged_lines_the_first_are_named(transcript: Path) -> None:
     transcript.write_bytes(b"x\n" * 5_000)
     items = list(TRANSCRIPTS.read(transcript))
@@ -167,13 +175,13 @@ def test_the_turns_of_a_long_session_are_read_one_by_one(transcript: Path) -> No
 
 
 def test_what_a_branch_or_a_resumed_session_repeats_is_imported_once(transcript: Path) -> None:
-    branch = [each | {"forkedFrom": {"sessionId": SESSION}} for each in TURNS]
-    write_lines(transcript.with_name(f"{OTHER}.jsonl"), *branch, *claude_turn("p3", FACT, TOLD))
+    copied = [each | {"forkedFrom": {"sessionId": SESSION}} for each in TURNS]
+    branch = write_lines(transcript.with_name(f"{OTHER}.jsonl"), *copied, *claude_turn("p3", FACT, TOLD))
     resumed = write_lines(transcript.with_name(f"{SESSION.replace('5', '7')}.jsonl"), *TURNS)
-    os.utime(transcript, (1, 1))
-    os.utime(resumed, (2, 2))
+    for at, file in enumerate((branch, transcript, resumed)):
+        os.utime(file, (at, at))
     items = [item for item in TRANSCRIPTS.read(transcript.parents[1]) if isinstance(item, Record)]
-    assert [item.session for item in items] == [SESSION, SESSION, OTHER, OTHER]
+    assert [item.session for item in items] == [OTHER, OTHER, SESSION, SESSION]
 
 
 def test_a_prompt_that_is_written_twice_is_one(transcript: Path) -> None:
