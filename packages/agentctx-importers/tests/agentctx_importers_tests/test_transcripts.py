@@ -240,3 +240,42 @@ def test_a_folder_of_the_agents_without_a_session_says_so(home: Path, import_fro
     import_from("claude-code")
     assert import_from.code == 2
     assert "has no transcripts of claude-code" in import_from.err
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"timestamp": "9999-12-31T23:59:59.999Z"},
+        {"timestamp": "2999-01-01T00:00:00Z"},
+        {"timestamp": {"a": 1}},
+        {"cwd": "\ud800\x00/x"},
+        {"promptId": "\ud800"},
+        {"promptId": {"a": [1]}},
+        {"promptId": "p" * 100_000},
+        {"message": {"content": f"{FACT} \ud800\x00"}},
+        {"message": {"content": {"text": FACT}}},
+        {"message": [[FACT]]},
+    ],
+)
+def test_of_odd_values_is_imported_once_what_is_text(
+    about: dict[str, Any], transcript: Path, import_from: ImportCommand
+) -> None:
+    write_lines(transcript, *[each | about for each in claude_turn("p1", FACT, TOLD)])
+    name = f"odd-{abs(hash(str(about))) % 10**9}"
+    first = import_from("claude-code", "--namespace", name)
+    assert (import_from.code, first["failed"]) == (0, 0)
+    again = import_from("claude-code", "--namespace", name)
+    assert (again["imported"], again["unchanged"]) == (0, first["imported"])
+
+
+@pytest.mark.parametrize("name", ["\ud800", "x" * 5_000, "a\nb", "../../etc", ""])
+def test_a_session_with_an_odd_name_is_imported_once(
+    name: str, home: Path, daemon: DaemonProcess, import_from: ImportCommand
+) -> None:
+    folder = home / ".codex" / "sessions"
+    folder.mkdir(parents=True)
+    write_lines(folder / "rollout-1.jsonl", codex_start(id=name), *codex_turn("t1", ASKED, TOLD))
+    namespace = f"name-{len(name)}-{name[:1].isalnum()}"
+    assert import_from("codex", "--namespace", namespace)["imported"] == 1, import_from.err
+    assert import_from("codex", "--namespace", namespace)["unchanged"] == 1
+    assert len(entries_in(daemon, namespace)) == 1
