@@ -128,8 +128,8 @@ def _ended_turn(event: str, payload: Mapping[str, Any], name: str) -> Transcribe
     for look in count():
         tail = _tail(path, _LONG_TAIL_BYTES if look == 1 else _TAIL_BYTES)
         turn = last_turn(parsed_lines(tail), name)
-        if is_written(turn, name, payload):
-            return turn
+        if is_written(turn, name, payload) and (turn.prompt or look or event not in _WAITED_FOR):
+            return turn  # at first, the prompt of a long turn is not seen
         if time.monotonic() >= until:
             break
         time.sleep(_LOOK_AGAIN_S)

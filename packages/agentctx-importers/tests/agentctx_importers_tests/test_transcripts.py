@@ -86,6 +86,20 @@ def test_of_a_session_that_hooks_captured_in_part_the_rest_is_imported(
     assert len(entries_in(daemon, "part")) == 1
 
 
+def test_a_hook_sees_the_prompt_of_a_long_turn_as_an_import_does(
+    transcript: Path, daemon: DaemonProcess, import_from: ImportCommand
+) -> None:
+    prompt, attachment, answer = claude_turn("p1", ASKED, TOLD)
+    result = [{"type": "tool_result", "tool_use_id": "c", "content": "y" * 2_000_000}]
+    read = prompt | {"message": {"role": "user", "content": result}, "timestamp": TIME.replace("05", "06")}
+    write_lines(transcript, prompt, attachment, read, prompt | {"message": {}}, answer)
+    hook = TurnCapture("claude-code", SESSION, "long", str(daemon.socket), deadline=1e9)
+    payload = {"transcript_path": str(transcript), "prompt_id": "p1", "last_assistant_message": TOLD}
+    hook.capture("Stop", payload)
+    assert import_from("claude-code", "--namespace", "long")["unchanged"] == 1
+    assert [each.content for each in entries_in(daemon, "long")] == [f"User: {ASKED}\n\nAssistant: {TOLD}"]
+
+
 def test_with_another_path_all_is_external(transcript: Path, tmp_path: Path) -> None:
     assert trusts(transcript.parents[1]) == ["agent", "external"]
     copy = write_lines(tmp_path / f"{OTHER}.jsonl", *TURNS)
