@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,14 +18,14 @@ from agentctx.cli.options import AsJson, DryRun, OnlyNamespace, Yes, name_zone, 
 from agentctx.cli.output import show
 from agentctx.errors import KeyTaken, NotFound, VersionConflict
 from agentctx.names import normalised
+from agentctx.service.earlier_version import fields_to_restore
 from agentctx.times import format_time, parse_time, wall_clock
-from agentctx.wire import EditableField, Origin
+from agentctx.wire import Origin
 from agentctx.wire.wording import held_by_backups
 
 if TYPE_CHECKING:
-    from agentctx.client.options import EditFields
     from agentctx.client.sync_client import Client
-    from agentctx.wire import EntryView, ExportedEntry
+    from agentctx.wire import ExportedEntry
 
 Action = Literal["forget", "revert", "leave", "conflict"]
 _TAKEN = "another learning has its earlier trigger, error and fix"
@@ -33,14 +33,6 @@ _NO_EDIT = "it differs from its earlier version only in ways that an edit cannot
 
 MAX_SHOWN = 50
 """Most steps listed for people."""
-_A_CENTURY_S = 100 * 365 * 86_400
-"""From here on a TTL is given in hours, because a duration has at most nine digits."""
-_NEAR_MS = 2_000
-"""Expiries this near are equal: one that was restored is true to the second."""
-EDITABLE: tuple[EditableField, ...] = tuple(
-    name for name in get_args(EditableField) if name not in {"content", "ttl"}
-)
-"""Fields of an entry, besides its text, that can be restored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,35 +133,6 @@ def decide(exported: ExportedEntry, since: str) -> Step:
     if not before or before[-1] + 1 not in {version.version for version in kept}:
         return step(action="leave", why="the version from that time has been pruned")
     return step(action="revert", to_version=before[-1])
-
-
-def fields_to_restore(entry: EntryView, earlier: EntryView, *, now: int) -> EditFields:
-    """Return the edit that restores an earlier version and clears the fields that it did not have.
-
-    Its expiry is restored, too, unless it is before `now` (in ms).
-    """
-    fields: EditFields = {}
-    if entry.collection != "learning":
-        fields["content"] = earlier.content
-    added = [name for name in EDITABLE if _has(entry, name) and not _has(earlier, name)]
-    if entry.expires and not earlier.expires:
-        added.append("ttl")
-    if added:
-        fields["clear"] = added
-    remaining_s = (parse_time(earlier.expires, now=now) - now) // 1_000 if earlier.expires else 0
-    is_near = (
-        earlier.expires
-        and entry.expires
-        and abs(parse_time(earlier.expires, now=now) - parse_time(entry.expires, now=now)) < _NEAR_MS
-    )
-    if remaining_s > 0 and not is_near:
-        fields["ttl"] = f"{remaining_s}s" if remaining_s < _A_CENTURY_S else f"{remaining_s // 3_600}h"
-    given = {name: earlier.attributes[name] for name in EDITABLE if _has(earlier, name)}
-    return {**fields, **given}  # type: ignore[typeddict-item] # names of EditFields
-
-
-def _has(entry: EntryView, name: EditableField) -> bool:
-    return entry.attributes.get(name) is not None
 
 
 def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentctx.cli.undo import MAX_SHOWN, Step, UndoReport, decide, fields_to_restore, notes
+from agentctx.cli.undo import MAX_SHOWN, Step, UndoReport, decide, notes
+from agentctx.service.earlier_version import fields_to_restore
 from agentctx.times import format_time, parse_time
 from agentctx.wire import ExportedEntry
 from tests.cli.test_export_format import ENTRY

@@ -8,9 +8,10 @@ from random import Random
 from typing import Any, Final
 
 from agentctx.cli.export_format import entry_line, read_entry
-from agentctx.cli.undo import decide, fields_to_restore
+from agentctx.cli.undo import decide
 from agentctx.daemon.build import Core
 from agentctx.errors import AgentctxError, VersionConflict
+from agentctx.service.earlier_version import fields_to_restore
 from agentctx.times import format_time
 from agentctx.wire import (
     EditRequest,
