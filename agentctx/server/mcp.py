@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentctx import __version__
 from agentctx.agents.mcp.protocol import (
@@ -36,6 +36,7 @@ from agentctx.agents.mcp.tools import (
     late_text,
 )
 from agentctx.llm.scope import NAMESPACE_HEADER, namespaces_in
+from agentctx.server.inner_call import call_api
 from agentctx.server.strict_route import body_of
 from agentctx.wire import DEFAULT_NAMESPACE
 
@@ -131,13 +132,9 @@ class McpEndpoint:
                 return _refused(reply), True
 
     async def _ask(self, outer: Scope, request: ApiRequest) -> tuple[int, Any]:
-        exchange = _Exchange(b"" if request.body is None else json.dumps(request.body).encode())
-        # A separate task, so that its log lines get their own request id.
-        await asyncio.create_task(self._call(_inner(outer, request, exchange.request), exchange))
-        return exchange.status, json.loads(exchange.reply)
-
-    async def _call(self, scope: Scope, exchange: _Exchange) -> None:
-        await self._api(scope, exchange.receive, exchange.send)
+        body = b"" if request.body is None else json.dumps(request.body).encode()
+        status, reply = await call_api(self._api, outer, request.method, request.path, body)
+        return status, json.loads(reply)
 
 
 class LoopbackApp:
@@ -153,48 +150,6 @@ class LoopbackApp:
             await self._mcp(scope, receive, send)
         else:
             await self._proxy(scope, receive, send)
-
-
-class _Exchange:
-    """One request within the process: its body, and the reply as it arrives."""
-
-    def __init__(self, request: bytes) -> None:
-        self.request = request
-        self.status = 0
-        self.reply = b""
-        self._is_read = False
-
-    async def receive(self) -> Message:
-        if self._is_read:
-            await asyncio.Event().wait()  # the peer stays until the reply is complete
-        self._is_read = True
-        return {"type": "http.request", "body": self.request, "more_body": False}
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        else:
-            self.reply += message.get("body", b"")
-
-
-def _inner(outer: Scope, request: ApiRequest, body: bytes) -> Scope:
-    headers = [(b"host", b"agentctx"), (b"content-type", b"application/json")]
-    headers.append((b"content-length", b"%d" % len(body)))
-    return {
-        "type": "http",
-        "asgi": outer["asgi"],
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": "http",
-        "path": request.path,
-        "raw_path": request.path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": headers,
-        "client": outer.get("client"),
-        "server": outer.get("server"),
-        "state": dict(outer.get("state", {})),
-    }
 
 
 def _headers(scope: Scope) -> dict[str, str]:
