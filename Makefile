@@ -19,7 +19,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes, which must not each recompile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-all coverage torture nightly mutants lint format bench figures reference transcripts screens sbom dist audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-pages test-all coverage torture nightly mutants lint format bench figures reference transcripts screens sbom dist audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -65,6 +65,17 @@ test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real age
 # The page "With your framework", with the real frameworks and a fake vendor.
 test-frameworks: .frameworks/.installed ## run the examples for LangGraph, LangChain, pydantic-ai and others
 	$(BIN)/python -m pytest tests/frameworks
+
+# The pages of `agentctx ui`, in Chromium, which must be installed, with Playwright and axe-core. Needs npm.
+test-pages: .pages/.installed ## test the pages in a real browser
+	$(BIN)/python -m pytest packages/agentctx-inspector/tests
+
+.pages/.installed: packages/agentctx-inspector/tests/requirements.txt packages/agentctx-inspector/tests/package.json | install-dev
+	mkdir -p .pages
+	$(PIP) install --quiet -r $<
+	cp packages/agentctx-inspector/tests/package.json .pages/
+	npm install --prefix .pages --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
 
 .frameworks/.installed: tests/frameworks/requirements.txt requirements.lock | install-dev
 	$(PYTHON) -m venv .frameworks
@@ -195,4 +206,4 @@ lock: .venv-audit/.installed ## pin the dependencies
 	echo "pip-audit>=2.9\ncyclonedx-bom>=7\nuv>=0.9\npipx>=1.8" | $(COMPILE) - --output-file requirements-audit.lock
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) .venv-* .agents .frameworks dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) .venv-* .agents .frameworks .pages dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

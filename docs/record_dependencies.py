@@ -43,7 +43,7 @@ _SPDX: Final = {
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "MIT License, Apache License, Version 2.0": "MIT OR Apache-2.0",
 }
-_NOT_SAID: Final = {"pysqlite3": "Zlib"}
+_NOT_SAID: Final = {"jinja2": "BSD-3-Clause", "pysqlite3": "Zlib"}
 """Licences that a package has in its repository but not in its metadata."""
 
 

@@ -32,6 +32,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "get": "Show an entry in full.",
         "list": "List entries, newest first.",
         "history": "Show the versions of an entry, newest first.",
+        "ui": "Open the memory in a browser: search, read, correct and forget it, with your own rights.",
         "namespaces": "List the namespaces that have entries, with how many, the largest first.",
         "wrap": "Run a program with its LLM calls routed through the proxy: OpenAI, Anthropic, "
         "Gemini, Ollama.",
@@ -101,6 +102,7 @@ _SYNONYMS: Final[Mapping[str, str]] = {
     "serve": "start run up daemon",
     "service": "stop restart enable disable",
     "status": "info health ps show",
+    "ui": "browser web dashboard inspect open",
     "grant": "add allow give share",
     "install": "start enable add",
 }
@@ -141,6 +143,7 @@ EXAMPLES: Final = (
     "agentctx why --last",
     'agentctx why-not deploy-window --query "When may I release?"',
     "agentctx wrap -- python my_agent.py",
+    "agentctx ui --no-open",
     "agentctx connect --dry-run",
     "agentctx connect claude-code",
     "agentctx hook --help",

@@ -174,6 +174,11 @@ def status() -> ApiCall[wire.StatusReply]:
     return read_call("status", wire.StatusReply)
 
 
+def open_page() -> ApiCall[wire.PageLink]:
+    """Return a link that opens the pages in a browser on the daemon's machine, once and for a minute."""
+    return write_call("POST", "ui", wire.PageLink)
+
+
 def queue() -> ApiCall[wire.QueueReply]:
     """Return the pending embeddings and the buried ones."""
     return read_call("queue", wire.QueueReply)

@@ -125,6 +125,7 @@ class Session(Generic[AnyTransport]):
     injections = ClientMethod(calls.injections)
     why_not = ClientMethod(calls.why_not)
     status = ClientMethod(calls.status)
+    open_page = ClientMethod(calls.open_page)
     queue = ClientMethod(calls.queue)
     retry_buried = ClientMethod(calls.retry_buried)
     drain = ClientMethod(calls.drain)

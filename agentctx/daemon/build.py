@@ -34,6 +34,7 @@ from agentctx.service.guard import Guard
 from agentctx.service.guard_rules import AccessContext
 from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
+from agentctx.service.pages import Pages
 from agentctx.service.questions import Questions
 from agentctx.service.rag.calibrator import Calibrator
 from agentctx.service.rag.retrieval import ServingModel
@@ -215,6 +216,7 @@ async def open_core(
                 revocations=Revocations(storage.trust, release_worker, redactor, backups, storage.clock),
                 reviews=Reviews(storage.trust, release_worker, current, storage.clock),
                 metrics=Metrics(storage, lanes, self_check, receipts, recorder, settings, paths.database),
+                pages=Pages(),
             )
         finally:
             await storage.close()

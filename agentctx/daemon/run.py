@@ -7,8 +7,9 @@ import faulthandler
 import gc
 import os
 import signal
+import socket as sockets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from agentctx.daemon.host.systemd import (
     socket_path,
     take_from_environment,
 )
+from agentctx.daemon.page_server import Server, page_server
 from agentctx.daemon.reload import Reloader
 from agentctx.daemon.start_record import StartRecorder, recorded_start
 from agentctx.doctor.database_file import missing
@@ -102,7 +104,8 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
         log.info("starting", version=__version__, commit=own_commit(), config=str(file or "none"))
         if scarce := expect_memory():
             log.warning("little_memory", reason=scarce)
-        _run_loop(settings, systemd, read)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_until_signalled(settings, systemd, read))
     except AgentctxError as error:
         # The hint says what to do; a traceback would add nothing.
         log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
@@ -187,7 +190,8 @@ async def run(
         )
         quota_gate = QuotaGate(quotas, core.storage.usage.of)
         app = create_app(core, guard, settings, core.telemetry, proxy, quota_gate)
-        servers = [HttpServer(app, [listening], settings.server, quotas)]
+        api_server = HttpServer(app, [listening], settings.server, quotas)
+        servers: list[Server] = [api_server, page_server(core, app, settings.server)]
         if has_port:
             served = on_loopback(LoopbackApp(proxy, McpEndpoint(app)), settings.proxy, token, runs)
             servers.append(_on_loopback(served, settings, core.telemetry))
@@ -195,6 +199,7 @@ async def run(
             core=core,
             access=access,
             servers=servers,
+            move=api_server.move,
             settings=settings,
             state=state,
             record=record,
@@ -231,7 +236,8 @@ class _Daemon:
 
     core: Core
     access: AccessControl
-    servers: Sequence[HttpServer]
+    servers: Sequence[Server]
+    move: Callable[[sockets.socket], Awaitable[None]]
     settings: Settings
     state: _State
     record: StartRecorder
@@ -249,7 +255,7 @@ class _Daemon:
             background += self._start_attending(tasks)
             lost = tasks.create_task(watch_files(self.core.storage), name="database files")
             lost.add_done_callback(lambda _: stop.set())
-            reachable = tasks.create_task(self.socket_file.watch(self.servers[0].move), name="socket file")
+            reachable = tasks.create_task(self.socket_file.watch(self.move), name="socket file")
             await stop.wait()
             self.systemd.stopping()
             reachable.cancel()
@@ -334,7 +340,7 @@ class _Daemon:
 
 
 async def drain(
-    core: Core, servers: Sequence[HttpServer], serving: Sequence[asyncio.Task[None]], timeout_s: float
+    core: Core, servers: Sequence[Server], serving: Sequence[asyncio.Task[None]], timeout_s: float
 ) -> None:
     """Let the running requests end, then embed and write what is pending, all within one timeout."""
     loop = asyncio.get_running_loop()
@@ -347,11 +353,6 @@ async def drain(
         last.create_task(core.audit.stop(left_s), name="last audit rows")
         if core.lanes:
             last.create_task(core.lanes.stop(left_s), name="last vectors")
-
-
-def _run_loop(settings: Settings, systemd: Systemd, read: Callable[[], Settings]) -> None:
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_until_signalled(settings, systemd, read))
 
 
 async def _until_signalled(settings: Settings, systemd: Systemd, read: Callable[[], Settings]) -> None:

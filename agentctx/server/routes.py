@@ -24,6 +24,7 @@ from agentctx.service.forgetting import ForgetService
 from agentctx.service.injections import Injections
 from agentctx.service.metrics import Metrics
 from agentctx.service.operations import Method, operation_of
+from agentctx.service.pages import Pages
 from agentctx.service.questions import Questions
 from agentctx.service.reembed import ModelChange
 from agentctx.service.reviews import Reviews
@@ -63,6 +64,7 @@ class Services:
     revocations: Revocations
     reviews: Reviews
     metrics: Metrics
+    pages: Pages
 
     def operations(self) -> list[Method]:
         """Return the methods that are operations, in the order in which their routes are tried."""

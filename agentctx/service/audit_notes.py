@@ -68,6 +68,10 @@ def listed_receipts(_: Arguments, __: object) -> AuditNote:
     return AuditNote(kind="injections")
 
 
+def opened_page(_: Arguments, __: object) -> AuditNote:
+    return _action("open_page")
+
+
 def exported(arguments: Arguments, reply: wire.ExportReply) -> AuditNote:
     namespaces = arguments["namespace"] or []
     namespace = namespaces[0] if len(namespaces) == 1 else None

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from agentctx import wire
 from agentctx.errors import AccessDenied, NotFound
-from agentctx.service.access.control import AccessControl, denied
+from agentctx.service.access.control import GRANT_HINT, AccessControl, denied
 from agentctx.service.access.grants import Right, Rights
 from agentctx.service.base import Peer
 from agentctx.storage.injections import Receipt
@@ -38,6 +38,12 @@ error to refuse the call; returns the reply if no more work is needed, otherwise
 async def as_admin(context: AccessContext, _: Right, peer: Peer, __: Mapping[str, Any]) -> None:
     """Require an admin of the daemon."""
     await context.access.require_admin(peer)
+
+
+async def as_member(context: AccessContext, _: Right, peer: Peer, __: Mapping[str, Any]) -> None:
+    """Require some right."""
+    if not await context.access.rights_of(peer):
+        raise AccessDenied("Permission denied: you have no grant on this daemon.", hint=GRANT_HINT)
 
 
 async def in_named(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:

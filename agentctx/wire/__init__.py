@@ -41,7 +41,7 @@ MODULES = {
     ),
     "operations": (
         "ActivityStatus BackupReply BackupRequest BackupStatus BuriedJob DatabaseStatus DrainRequest "
-        "Latency ModelComparison ModelSpace ProviderCost ProviderStatus ProxyStatus QueueReply "
+        "Latency ModelComparison ModelSpace PageLink ProviderCost ProviderStatus ProxyStatus QueueReply "
         "ReembedCost ReembedReply RetryReply StatusReply WithoutContext"
     ),
     "questions": "ContextReply ContextRequest Location Passage SearchReply SearchRequest",

@@ -249,6 +249,14 @@ class StatusReply:
     """What hooks captured or imports brought, by namespace and agent, and how much of it waits."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageLink:
+    """A link to the pages, for a browser on the daemon's machine. It works once, within a minute."""
+
+    url: str
+    port: int
+
+
 @request_body
 class BackupRequest:
     """Where to write the backup: an absolute path on the daemon's machine; null: its backup folder."""

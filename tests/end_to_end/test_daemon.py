@@ -124,7 +124,7 @@ def test_a_crash_in_native_code_leaves_the_running_functions_in_the_log(make_dae
     assert daemon.stop(signal.SIGABRT) == -signal.SIGABRT
     events = "\n".join(daemon.events())
     assert "Fatal Python error: Aborted" in events
-    assert "in _run_loop" in events
+    assert "in serve" in events
 
 
 async def test_queued_texts_are_embedded_before_exit(make_daemon: MakeDaemon) -> None:

@@ -40,6 +40,7 @@ from agentctx.wire import (
     MarkFilesRequest,
     NamespaceList,
     OutcomeRequest,
+    PageLink,
     ProviderStatus,
     QueueReply,
     ReembedAction,
@@ -223,6 +224,10 @@ class RecordingService:
     async def forget_all(self, namespace: str, peer: Peer, *, dry_run: bool = False) -> ForgetAllReply:
         self._record("forget_all", peer, namespace, dry_run)
         return ForgetAllReply(namespace=namespace, entries=1, dry_run=dry_run)
+
+    async def open_page(self, peer: Peer) -> PageLink:
+        self._record("open_page", peer)
+        return PageLink(url="http://127.0.0.1:1/open/secret", port=1)
 
     async def namespaces(self, peer: Peer, *, readable: Readable = every_namespace) -> NamespaceList:
         counts = {"default": 2, "hidden": 1}

@@ -31,6 +31,7 @@ ROUTES = {
     ("post", "/v1/context"),
     ("delete", "/v1/entries"),
     ("get", "/v1/namespaces"),
+    ("post", "/v1/ui"),
     ("get", "/v1/injections"),
     ("get", "/v1/injections/{injection_id}"),
     ("post", "/v1/injections/explain"),

@@ -16,6 +16,7 @@ import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
+from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
 
 import pytest
 
@@ -153,6 +154,14 @@ def test_the_wheel_contains_the_daemons_data_files(wheel: Path) -> None:
     assert migrations
     assert migrations <= names
     assert {"agentctx/agentctx.toml", "agentctx/systemd/agentctx.service", "agentctx/py.typed"} <= names
+    inspector = ROOT / "packages" / "agentctx-inspector"
+    shown = {
+        str(file.relative_to(inspector))
+        for file in inspector.glob("agentctx_inspector/*/*.*")
+        if file.suffix != ".pyc"
+    }
+    assert {Path(name).suffix for name in shown} == {".html", ".css", ".js", ".svg"}
+    assert shown <= names
     assert not [name for name in names if "test" in name.split("/")[0] or name.endswith(".pyc")]
 
 
@@ -264,23 +273,47 @@ def answer_with_postgresql(folder: Path) -> str:
     return done.stderr
 
 
+def page_of(folder: Path, home: Path) -> str:
+    """What the page of `agentctx ui` shows with `agentctx` of this folder."""
+    socket = home / "a.sock"
+    settings = {"AGENTCTX_EMBEDDING__PROVIDER": "none", "AGENTCTX_SOCKET": str(socket)}
+    env = {"HOME": str(home), "AGENTCTX_DATA_DIR": str(home / "data"), **settings}
+    command = [folder / "agentctx"]
+    with subprocess.Popen([*command, "serve"], env=env, stderr=subprocess.PIPE, text=True) as daemon:
+        try:
+            assert daemon.stderr is not None
+            assert any('"ready"' in line for line in daemon.stderr)
+            done = subprocess.run(
+                [*command, "ui", "--no-open"], env=env, capture_output=True, text=True, check=True
+            )
+            opener = build_opener(ProxyHandler({}), HTTPCookieProcessor())
+            with opener.open(done.stdout.split()[-1]) as reply:
+                return str(reply.read().decode())
+        finally:
+            daemon.terminate()
+            daemon.communicate()
+
+
+PAGE = "Nothing is saved yet"
 WITHOUT, WITH = "needs the package agentctx-postgresql", "does not answer"
 
 
-def test_importers_work_with_make_install_and_postgresql_with_the_package_by_path(
-    environment: Path,
+def test_importers_and_the_pages_work_with_make_install_and_postgresql_with_the_package_by_path(
+    environment: Path, tmp_path: Path
 ) -> None:
     install(environment, "--editable", ".")
+    assert PAGE in page_of(environment / "bin", tmp_path)
     assert WITHOUT in answer_with_postgresql(environment / "bin")
     assert importers_of(environment / "bin") == declared_importers()
     install(environment, f"./{PACKAGE}")
     assert WITH in answer_with_postgresql(environment / "bin")
 
 
-def test_importers_work_with_the_wheel_and_postgresql_with_both(
-    environment: Path, wheel: Path, package: Path
+def test_importers_and_the_pages_work_with_the_wheel_and_postgresql_with_both(
+    environment: Path, wheel: Path, package: Path, tmp_path: Path
 ) -> None:
     install(environment, wheel)
+    assert PAGE in page_of(environment / "bin", tmp_path)
     assert WITHOUT in answer_with_postgresql(environment / "bin")
     assert importers_of(environment / "bin") == declared_importers()
     install(environment, package)
@@ -316,6 +349,7 @@ def test_the_commands_of_the_readme_install_it(command: str, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert (WITH if "--with" in command else WITHOUT) in answer_with_postgresql(tmp_path / "bin")
     assert importers_of(tmp_path / "bin") == declared_importers()
+    assert PAGE in page_of(tmp_path / "bin", tmp_path)
 
 
 def metadata_of(archive: zipfile.ZipFile) -> list[str]:

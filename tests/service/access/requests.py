@@ -41,6 +41,7 @@ OPERATIONS: dict[str, Request] = {
     "save": Request(body={"collection": "knowledge", "content": "a"}),
     "list_entries": Request(),
     "namespaces": Request(),
+    "open_page": Request(),
     "get": about_entry(),
     "edit": about_entry({"content": "b"}),
     "forget": about_entry(),

@@ -1,0 +1,26 @@
+"""The daemon's API, called within its process with the rights, limits and audit of the page's reader."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from starlette.requests import Request
+from starlette.types import ASGIApp
+
+from agentctx.client.api_call import ApiCall
+from agentctx.client.transport import HttpReply
+from agentctx.server.inner_call import call_api
+
+T = TypeVar("T")
+
+
+class DaemonApi:
+    """Sends the calls of `agentctx.client`."""
+
+    def __init__(self, api: ASGIApp) -> None:
+        self._api = api
+
+    async def ask(self, request: Request, call: ApiCall[T]) -> T:
+        """Return the reply to a call in the name of the request's peer. Raises the error that it names."""
+        status, body = await call_api(self._api, request.scope, call.method, call.path, call.body or b"")
+        return call.read(HttpReply(status, {}, body))

@@ -1,0 +1,82 @@
+"""What the daemon does, and whether it is well: for its admins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from agentctx import wire
+from agentctx.client import calls
+from agentctx_inspector.daemon_api import DaemonApi
+from agentctx_inspector.live import figures_of
+from agentctx_inspector.rendering import page
+
+DONE: Final = {
+    "examined": "The doctor has examined the daemon.",
+    "fixed": "The doctor has repaired what it can.",
+    "retried": "The buried jobs are back in the queue.",
+}
+_WORST_FIRST: Final = ("fail", "warn", "skip", "pass")
+CHARTS: Final = (
+    ("saved", "Saves", "per second"),
+    ("asked", "Questions", "per second"),
+    ("embedded", "Vectors", "per second"),
+    ("save_ms", "A save takes", "ms, median"),
+    ("ask_ms", "A question takes", "ms, median"),
+    ("embed_ms", "A call of the model takes", "ms, median"),
+)
+"""Figure, name and unit. Those per second are differences of a count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """The last result of the doctor, at a monotonic time in seconds."""
+
+    reply: wire.DoctorReply
+    at: float
+
+
+class Health:
+    """The page and its buttons. The last examination is that of these pages, since the daemon's start."""
+
+    def __init__(self, api: DaemonApi, clock: Callable[[], float] = time.monotonic) -> None:
+        self._api = api
+        self._clock = clock
+        self._last: Examination | None = None
+
+    async def show(self, request: Request) -> Response:
+        status = await self._api.ask(request, calls.status())
+        last = self._last
+        checks = sorted(last.reply.checks, key=lambda each: _WORST_FIRST.index(each.status)) if last else []
+        return page(
+            "health.html",
+            status=status,
+            figures=figures_of(status),
+            charts=CHARTS,
+            examined_s=self._clock() - last.at if last else None,
+            summary=last.reply.summary if last else None,
+            findings=[each for each in checks if each.status in {"fail", "warn"}],
+            others=[each for each in checks if each.status in {"pass", "skip"}],
+            done=DONE.get(request.query_params.get("done", "")),
+        )
+
+    async def examine(self, request: Request) -> Response:
+        self._last = Examination(await self._api.ask(request, calls.doctor()), self._clock())
+        return _done("examined")
+
+    async def repair(self, request: Request) -> Response:
+        self._last = Examination(await self._api.ask(request, calls.doctor_fix()), self._clock())
+        return _done("fixed")
+
+    async def retry(self, request: Request) -> Response:
+        await self._api.ask(request, calls.retry_buried())
+        return _done("retried")
+
+
+def _done(what: str) -> Response:
+    return RedirectResponse(f"/health?done={what}", 303)

@@ -1,0 +1,160 @@
+"""Who may see the pages: a browser with a session, at our own address, sent there by no other page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from html import escape
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentctx_inspector.page_sessions import PageSessions
+
+OPEN: Final = "/open/"
+STATIC: Final = "/static/"
+_COMMAND: Final = "Run <code>agentctx ui</code> in a terminal and open the link that it prints."
+_NOBODY: Final = -1
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    # With `no-referrer`, browsers would send `Origin: null` with our own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+BrowserOf: TypeAlias = Callable[[int, int], int | None]
+"""Returns the uid of a browser by its port and ours; None if the system does not tell."""
+
+
+class PageRefusal(NamedTuple):
+    """A reply instead of the page: its status, and why."""
+
+    status: int
+    reason: str
+
+
+def cookie_name(port: int) -> str:
+    """Return the name of the session's cookie: all ports of an address share its cookies."""
+    return f"agentctx-{port}"
+
+
+def foreign(method: str, headers: Mapping[bytes, bytes], port: int) -> PageRefusal | None:
+    """Refuse a request to another name that leads here, or from a page of another site or port."""
+    here = f"127.0.0.1:{port}".encode()
+    if headers.get(b"host", b"").lower() != here:
+        return PageRefusal(403, f"This address is not http://127.0.0.1:{port}.")
+    origin = headers.get(b"origin")
+    is_ours = origin == b"http://" + here
+    site = headers.get(b"sec-fetch-site", b"same-origin" if is_ours else b"none")
+    changes = method not in {"GET", "HEAD"}
+    if ((origin is not None or changes) and not is_ours) or site not in {b"same-origin", b"none"}:
+        return PageRefusal(403, "Another page has sent this request.")
+    return None
+
+
+def session_in(headers: Mapping[bytes, bytes], port: int) -> str:
+    """Return the secret in the session's cookie; empty without one."""
+    try:
+        cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
+    except CookieError:
+        return ""
+    found = cookies.get(cookie_name(port))
+    return found.value if found else ""
+
+
+def browser_of(client_port: int, port: int, table: Path = Path("/proc/net/tcp")) -> int | None:
+    """Return the uid of the process that has connected over 127.0.0.1, -1 if it has gone away.
+
+    None where the system does not tell: then a session is safe only as far as its cookie is.
+    """
+    try:
+        rows = table.read_text(encoding="ascii")
+    except OSError:
+        return None
+    here = rf" 0100007F:{client_port:04X} 0100007F:{port:04X} \S+ \S+ \S+ \S+ +(\d+)"
+    row = re.search(here, rows)
+    return int(row[1]) if row else _NOBODY
+
+
+class PageAccess:
+    """ASGI middleware: opens links, and gives each request of a session its peer.
+
+    Args:
+        app: the pages. Requests below `/static/` reach it without a session.
+        sessions: links and sessions.
+        browser: returns the uid of a browser by its port and ours.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        sessions: PageSessions,
+        browser: BrowserOf = browser_of,
+    ) -> None:
+        self._app = app
+        self._sessions = sessions
+        self._browser = browser
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        (_, port), path = scope["server"], scope["path"]
+        headers = dict(scope["headers"])
+        if refused := foreign(scope["method"], headers, port):
+            await _refuse(refused, send)
+        elif path.startswith(STATIC):
+            await self._app(scope, receive, _with_headers(send, {"Cache-Control": "no-cache"}))
+        elif path.startswith(OPEN):
+            await self._open(scope, path.removeprefix(OPEN), send)
+        else:
+            browser = self._browser(scope["client"][1], port)
+            peer = self._sessions.peer_of(session_in(headers, port), browser)
+            if peer is None:
+                await _refuse(PageRefusal(401, "This browser has no session, or it has ended."), send)
+                return
+            scope["state"]["peer"] = peer
+            await self._app(scope, receive, _with_headers(send))
+
+    async def _open(self, scope: Scope, link: str, send: Send) -> None:
+        (_, port), client = scope["server"], scope["client"]
+        secret = (
+            self._sessions.open(link, self._browser(client[1], port)) if scope["method"] == "GET" else None
+        )
+        if secret is None:
+            await _refuse(PageRefusal(410, "This link was used, or is older than a minute."), send)
+            return
+        cookie = f"{cookie_name(port)}={secret}; Path=/; HttpOnly; SameSite=Strict"
+        await _reply(send, 303, b"", {"Location": "/", "Set-Cookie": cookie})
+
+
+def _with_headers(send: Send, own: Mapping[str, str] = {}) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            more = {**_HEADERS, **own}.items()
+            lines = [(name.lower().encode(), value.encode()) for name, value in more]
+            message["headers"] = [*message["headers"], *lines]
+        await send(message)
+
+    return sending
+
+
+async def _refuse(refusal: PageRefusal, send: Send) -> None:
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>agentctx</title>'
+        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/static/page.css">'
+        f'<main class="refusal"><h1>{escape(refusal.reason)}</h1><p>{_COMMAND}</p></main></html>'
+    )
+    await _reply(send, refusal.status, page.encode(), {"Content-Type": "text/html; charset=utf-8"})
+
+
+async def _reply(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    lines = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    lines.append((b"content-length", b"%d" % len(body)))
+    guarded = _with_headers(send)
+    await guarded({"type": "http.response.start", "status": status, "headers": lines})
+    await guarded({"type": "http.response.body", "body": body})

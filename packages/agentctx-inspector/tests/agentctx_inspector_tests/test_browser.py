@@ -1,0 +1,299 @@
+"""The pages in a real Chromium: `make test-pages` installs what this needs; without it, all is skipped."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+
+from agentctx import Client
+from tests.end_to_end.daemon_process import DaemonProcess
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is missing: make test-pages")
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: install it, then make test-pages"),
+]
+ROOT: Final = Path(__file__).parents[4]
+AXE: Final = ROOT / ".pages" / "node_modules" / "axe-core" / "axe.min.js"
+NO_MODEL: Final = '[embedding]\nprovider = "none"\n'
+HOSTILE: Final = (
+    "<script>alert(1)</script>",
+    "<img src=https://evil.example/x onerror=alert(2)>",
+    "\"><svg onload=alert(3)>'",
+    "{{ 7 * 7 }} ${alert(4)} javascript:alert(5)",
+    "</textarea></title></style><script src=//evil.example></script>",
+    "\u202egnp.exe\u2066 \u0007 <!-- --> ]]> &lt;b&gt;",
+)
+FLAGS: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+SIZES: Final = (360, 800, 2000)
+
+
+class Browser:
+    """A browser, with what its pages asked elsewhere and the dialogs that they opened."""
+
+    def __init__(self, chromium: Any) -> None:
+        self._chromium = chromium
+        self.elsewhere: list[str] = []
+        self.dialogs: list[str] = []
+        self.errors: list[str] = []
+
+    def page(self, url: str, **options: Any) -> Any:
+        """Open a link in a new context, as another browser would."""
+        context = self._chromium.new_context(**options)
+        page = context.new_page()
+        self.watch(page)
+        page.goto(url)
+        return page
+
+    def watch(self, page: Any) -> None:
+        page.on("request", lambda sent: self._note(sent.url))
+        page.on("dialog", self._dismiss)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def _note(self, url: str) -> None:
+        if urlsplit(url).hostname != "127.0.0.1":
+            self.elsewhere.append(url)
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Browser]:
+    browser = Browser(chromium)
+    yield browser
+    for context in chromium.contexts:
+        context.close()
+    assert browser.elsewhere == []
+    assert browser.dialogs == []
+    assert browser.errors == []
+
+
+@pytest.fixture
+def daemon(make_daemon: Callable[..., DaemonProcess]) -> DaemonProcess:
+    return make_daemon(config=NO_MODEL).start()
+
+
+@pytest.fixture
+def client(daemon: DaemonProcess) -> Iterator[Client]:
+    with daemon.client() as client:
+        yield client
+
+
+@pytest.fixture
+def make_daemon(tmp_path: Path) -> Iterator[Callable[..., DaemonProcess]]:
+    made: list[DaemonProcess] = []
+
+    def make(**options: Any) -> DaemonProcess:
+        made.append(DaemonProcess(tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for daemon in made:
+        daemon.end()
+
+
+def test_searching_as_one_types(browser: Browser, client: Client) -> None:
+    client.save_knowledge("kettle", "Descale the kettle on Mondays.", tags=["tea"])
+    client.save_knowledge("printer", "The printer needs paper.")
+    page = browser.page(client.open_page().url)
+    page.keyboard.press("/")
+    page.keyboard.type("kettle")
+    page.wait_for_selector("text=1 memory for")
+    assert page.url.endswith("/?q=kettle")
+    assert page.locator("#results .title").all_inner_texts() == ["kettle"]
+    page.click("#results >> text=tea")
+    page.wait_for_selector("text=with these filters")
+    assert page.url.endswith("/?tag=tea")
+    page.go_back()
+    assert page.input_value("#q") == "kettle"
+
+
+def test_editing_undoing_and_forgetting(browser: Browser, client: Client) -> None:
+    saved = client.save_knowledge("rule", "Deploy on Fridays.")
+    page = browser.page(client.open_page().url)
+    page.click("text=rule")
+    page.click("summary:text-is('Edit')")
+    page.fill("textarea[name=content]", "Deploy on Mondays.")
+    page.click("text=Save as a new version")
+    page.wait_for_selector("text=Saved as a new version.")
+    assert client.get(saved.id).content == "Deploy on Mondays."
+    assert page.locator("ins").first.inner_text() == "Mondays."
+    page.click("text=Make version 1 live again")
+    page.wait_for_selector("text=is live again")
+    assert client.get(saved.id).content == "Deploy on Fridays."
+    page.click("summary:text-is('Forget')")
+    page.click("text=Forget it for good")
+    page.wait_for_selector("text=are erased")
+    assert client.list().entries == []
+
+
+def test_the_second_of_two_tabs_keeps_its_text_and_says_why(browser: Browser, client: Client) -> None:
+    client.save_knowledge("rule", "Deploy on Fridays.")
+    first = browser.page(client.open_page().url)
+    first.click("text=rule")
+    second = first.context.new_page()
+    browser.watch(second)
+    second.goto(first.url)
+    for tab, text in ((first, "From the first."), (second, "From the second.")):
+        tab.click("summary:text-is('Edit')")
+        tab.fill("textarea[name=content]", text)
+        tab.click("text=Save as a new version")
+    second.wait_for_selector("text=Someone changed this memory")
+    assert second.input_value("textarea[name=content]") == "From the second."
+    second.click("text=Save as a new version")
+    second.wait_for_selector("text=Saved as a new version.")
+
+
+def test_everything_works_without_javascript(browser: Browser, client: Client) -> None:
+    client.save_knowledge("kettle", "Descale the kettle on Mondays.", tags=["tea"])
+    client.save_knowledge("printer", "The printer needs paper.")
+    page = browser.page(client.open_page().url, java_script_enabled=False)
+    page.fill("#q", "kettle")
+    page.click("button:text-is('Search')")
+    assert page.locator("#results .title").all_inner_texts() == ["kettle"]
+    page.click("#results .title")
+    page.click("text=Look through the last calls")
+    assert "Where it was used" in page.inner_text("h1")
+    page.go_back()
+    page.click("summary:text-is('Forget')")
+    page.click("text=Forget it for good")
+    assert "are erased" in page.inner_text("main")
+
+
+def test_a_used_link_a_stranger_and_a_forged_form_are_refused(browser: Browser, client: Client) -> None:
+    saved = client.save_knowledge("rule", "Deploy on Fridays.")
+    url = client.open_page().url
+    home = "http://" + urlsplit(url).netloc
+    page = browser.page(url)
+    assert "Memories" in page.title()
+    assert "agentctx ui" in browser.page(url).inner_text("main")
+    assert "agentctx ui" in browser.page(f"{home}/").inner_text("main")
+    with serving_evil(f"{home}/memory/{saved.id}/forget") as evil:
+        page.goto(evil)
+        page.click("button")
+        page.wait_for_selector("text=Another page has sent this request.")
+    assert client.get(saved.id).version == 1
+
+
+def test_a_daemon_that_goes_away_is_noticed_and_a_new_link_leads_back(
+    browser: Browser, daemon: DaemonProcess
+) -> None:
+    with daemon.client() as client:
+        client.save_knowledge("rule", "Deploy on Fridays.")
+        page = browser.page(client.open_page().url)
+    page.wait_for_selector("#lost", state="hidden")
+    daemon.stop()
+    page.wait_for_selector("text=does not answer, or this session has ended")
+    daemon.start()
+    with daemon.client() as client:
+        page.goto(client.open_page().url)
+    page.wait_for_selector("text=Deploy on Fridays.")
+    assert page.locator("#lost").is_hidden()
+
+
+def test_hostile_texts_run_nothing_and_load_nothing(browser: Browser, client: Client) -> None:
+    for number, text in enumerate(HOSTILE):
+        name = "".join(filter(str.isprintable, text))[:60]
+        fields: Any = {"tags": [name], "cues": [name], "source": name, "agent": name, "session": name}
+        client.save("knowledge", text, key=f"{number} {name}", **fields)
+    page = browser.page(client.open_page().url)
+    addresses = ["/?by=agent", "/?by=session", "/?q=alert", "/?q=<script>alert(6)</script>", "/?since=<b>x"]
+    titles = page.locator("#results a.title").evaluate_all(
+        "all => all.map(each => each.getAttribute('href'))"
+    )
+    assert len(titles) == len(HOSTILE)
+    for address in [*addresses, *titles]:
+        page.goto("http://" + urlsplit(page.url).netloc + address)
+        for summary in page.locator("main summary").all():
+            summary.click()
+        assert page.locator("main script, main iframe, main object, main svg, main img").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible_and_fits_every_width(scheme: str, browser: Browser, client: Client) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is missing: make test-pages")
+    client.save_knowledge(
+        "rule", "Deploy on Fridays. " * 80, tags=["ops"], cues=["when to deploy?"], agent="a"
+    )
+    saved = client.save_knowledge("rule", "Deploy on Mondays. " * 80, category="rule")
+    client.save_learning("make test", error_pattern="E" * 300, fix="make clean")
+    context = client.context("deploy on mondays", position="tail")
+    assert context.injection_id
+    page = browser.page(client.open_page().url, color_scheme=scheme, bypass_csp=True)
+    home = "http://" + urlsplit(page.url).netloc
+    refused = browser.page(f"{home}/", color_scheme=scheme, bypass_csp=True)
+    assert violations(refused) == []
+    for path in (*pages_of(page), f"/memory/{saved.id}", "/?q=deploy&by=agent&tag=ops", "/memory/nothing"):
+        page.goto(home + path)
+        for summary in page.locator("main summary").all():
+            summary.click()
+        page.wait_for_load_state("load")
+        for width in SIZES:
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+        assert violations(page) == [], path
+
+
+def pages_of(page: Any) -> list[str]:
+    """Return the addresses in the navigation."""
+    return hrefs(page, "header nav a")
+
+
+def hrefs(page: Any, selector: str) -> list[str]:
+    return list(page.locator(selector).evaluate_all("all => all.map(each => each.getAttribute('href'))"))
+
+
+def violations(page: Any) -> list[str]:
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found]
+
+
+class serving_evil:  # noqa: N801 - used as a function
+    """Serves, on another port, a page with a form that goes to `target`."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def __enter__(self) -> str:
+        import threading
+        from http.server import BaseHTTPRequestHandler, HTTPServer
+
+        form = f'<form method="post" action="{self._target}"><input name="if_version" value="1"><button>Win'
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(form.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+        return f"http://127.0.0.1:{self._server.server_address[1]}/"
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
