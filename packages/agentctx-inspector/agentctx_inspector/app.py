@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentctx.errors import AgentctxError
 from agentctx.server.errors import STATUS
 from agentctx.service.base import Peer
+from agentctx_inspector.calls import Calls
 from agentctx_inspector.daemon_api import DaemonApi
 from agentctx_inspector.health import Health
 from agentctx_inspector.live import Live
@@ -64,7 +65,7 @@ class InspectorPages:
 
 
 def _routes(api: DaemonApi) -> list[Route | Mount]:
-    memories, memory, health, live = Memories(api), Memory(api), Health(api), Live(api)
+    memories, memory, receipts, health, live = Memories(api), Memory(api), Calls(api), Health(api), Live(api)
     return [
         Route("/", memories.show),
         Route("/memory/{entry_id}", memory.show),
@@ -74,6 +75,9 @@ def _routes(api: DaemonApi) -> list[Route | Mount]:
         Route("/memory/{entry_id}/restore", memory.restore, methods=["POST"]),
         Route("/memory/{entry_id}/release", memory.release, methods=["POST"]),
         Route("/memory/{entry_id}/supersede", memory.supersede, methods=["POST"]),
+        Route("/calls", receipts.show),
+        Route("/calls/ask", receipts.ask),
+        Route("/calls/{injection_id}", receipts.receipt),
         Route("/health", health.show),
         Route("/health/examine", health.examine, methods=["POST"]),
         Route("/health/repair", health.repair, methods=["POST"]),

@@ -28,7 +28,7 @@ CHARTS: Final = (
     ("embedded", "Vectors", "per second"),
     ("save_ms", "A save takes", "ms, median"),
     ("ask_ms", "A question takes", "ms, median"),
-    ("embed_ms", "A call of the model takes", "ms, median"),
+    ("embed_ms", "A model call takes", "ms, median"),
 )
 """Figure, name and unit. Those per second are differences of a count."""
 

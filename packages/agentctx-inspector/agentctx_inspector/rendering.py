@@ -18,7 +18,7 @@ from agentctx.wire.wording import counted, duration, size
 
 _FOLDER: Final = Path(__file__).parent
 _TITLE_CHARS: Final = 90
-NAVIGATION: Final = (("/", "Memories"), ("/health", "Health"))
+NAVIGATION: Final = (("/", "Memories"), ("/calls", "Calls"), ("/health", "Health"))
 
 
 def title_of(entry: EntryView | Passage) -> str:
@@ -98,6 +98,6 @@ def _environment() -> Environment:
 _TEMPLATES: Final = _environment()
 
 
-def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def page(template: str, code: int = 200, **values: Any) -> HTMLResponse:
     """Return a page, or a part of one, made of a template."""
-    return HTMLResponse(_TEMPLATES.get_template(template).render(**values), status)
+    return HTMLResponse(_TEMPLATES.get_template(template).render(**values), code)

@@ -12,12 +12,12 @@ function searchAsOneTypes(form) {
     for (const [name, value] of new FormData(form)) {
       if (value.trim() && !(name === "by" && value === "day")) given.append(name, value);
     }
-    const address = given.size ? `/?${given}` : "/";
+    const address = form.action + (given.size ? `?${given}` : "");
     given.append("fragment", "1");
     asking?.abort();
     asking = new AbortController();
     try {
-      const reply = await fetch(`/?${given}`, { signal: asking.signal });
+      const reply = await fetch(`${form.action}?${given}`, { signal: asking.signal });
       if (reply.status === 401) return lost(true);
       if (!reply.ok) return;
       const page = new DOMParser().parseFromString(await reply.text(), "text/html");
@@ -44,36 +44,33 @@ function lost(isLost) {
   document.getElementById("lost").hidden = !isLost;
 }
 
-/** Shows figures as they move. Only the page in front listens: a browser has six connections for all tabs. */
+/** Shows figures as they move. One tab listens for all: a browser has six connections to a server. */
 function listen() {
-  let stream = null;
+  const tabs = new BroadcastChannel("agentctx");
+  tabs.onmessage = (event) => hear(event.data);
 
+  function tell(figures) {
+    hear(figures);
+    tabs.postMessage(figures);
+  }
   function open() {
-    stream = new EventSource("/live");
-    stream.onmessage = (event) => {
-      lost(false);
-      show(JSON.parse(event.data));
-    };
+    const stream = new EventSource("/live");
+    stream.onmessage = (event) => tell(JSON.parse(event.data));
     stream.onerror = () => {
-      lost(true);
-      if (stream.readyState === EventSource.CLOSED) {
-        close();
-        setTimeout(() => document.visibilityState === "visible" && !stream && open(), 5000);
-      }
+      tell(null);
+      if (stream.readyState === EventSource.CLOSED) setTimeout(open, 5000);
     };
   }
-  function close() {
-    stream?.close();
-    stream = null;
-  }
-  function follow() {
-    if (document.visibilityState === "hidden") close();
-    else if (!stream) open();
-  }
-  document.addEventListener("visibilitychange", follow);
-  addEventListener("pagehide", close);
-  addEventListener("pageshow", follow);
-  follow();
+  navigator.locks.request("agentctx", () => {
+    open();
+    return new Promise(() => {}); // until this tab is closed
+  });
+}
+
+/** Takes the figures; null if there are none any more. */
+function hear(figures) {
+  lost(figures === null);
+  if (figures !== null) show(figures);
 }
 
 const SAMPLES = 60;

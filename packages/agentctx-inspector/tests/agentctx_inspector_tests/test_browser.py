@@ -99,8 +99,9 @@ def client(daemon: DaemonProcess) -> Iterator[Client]:
 def make_daemon(tmp_path: Path) -> Iterator[Callable[..., DaemonProcess]]:
     made: list[DaemonProcess] = []
 
-    def make(**options: Any) -> DaemonProcess:
-        made.append(DaemonProcess(tmp_path, **options))
+    def make(folder: Path = tmp_path, **options: Any) -> DaemonProcess:
+        folder.mkdir(exist_ok=True)
+        made.append(DaemonProcess(folder, **options))
         return made[-1]
 
     yield make
@@ -207,6 +208,69 @@ def test_a_daemon_that_goes_away_is_noticed_and_a_new_link_leads_back(
     assert page.locator("#lost").is_hidden()
 
 
+def test_the_links_secret_is_in_no_address_and_no_referrer(browser: Browser, client: Client) -> None:
+    url = client.open_page().url
+    page = browser.page(url)
+    secret = urlsplit(url).path.rpartition("/")[2]
+    assert urlsplit(page.url).path == "/"
+    assert secret not in page.content()
+    page.click("text=Health")
+    assert secret not in page.evaluate("document.referrer + location.href + document.cookie")
+    page.go_back()
+    assert urlsplit(page.url).path == "/"
+
+
+def test_many_tabs_of_one_browser_all_load_and_all_move(browser: Browser, client: Client) -> None:
+    page = browser.page(client.open_page().url)
+    home = page.url
+    tabs = [page.context.new_page() for _ in range(9)]
+    for tab in tabs:
+        browser.watch(tab)
+        tab.goto(f"{home}health")
+    client.save_knowledge("rule", "Deploy on Fridays.")
+    for tab in tabs:
+        tab.wait_for_selector("[data-figure=saved]:text-is('1')")
+    page.close()  # the tab that has listened for all
+    client.save_knowledge("other", "Tea is made at four.")
+    for tab in tabs:
+        tab.wait_for_selector("[data-figure=saved]:text-is('2')")
+
+
+def test_two_daemons_stay_open_in_one_browser(
+    browser: Browser, make_daemon: Callable[..., DaemonProcess], tmp_path: Path
+) -> None:
+    first = make_daemon(config=NO_MODEL).start()
+    second = make_daemon(tmp_path / "second", config=NO_MODEL).start()
+    with first.client() as one, second.client() as two:
+        one.save_knowledge("mine", "Of the first.")
+        two.save_knowledge("theirs", "Of the second.")
+        page = browser.page(one.open_page().url)
+        home = page.url
+        page.goto(two.open_page().url)
+        page.wait_for_selector("text=Of the second.")
+        page.goto(home)
+        page.wait_for_selector("text=Of the first.")
+
+
+def test_figures_move_without_a_reload(browser: Browser, client: Client) -> None:
+    page = browser.page(client.open_page().url)
+    page.click("text=Health")
+    page.wait_for_selector("[data-rate=saved]:text-is('0')")
+    client.save_knowledge("rule", "Deploy on Fridays.")
+    page.wait_for_selector("[data-figure=saved]:text-is('1')")
+    assert page.locator("[data-chart=saved] polyline").get_attribute("points")
+
+
+def test_trying_a_question_as_one_types(browser: Browser, client: Client) -> None:
+    saved = client.save_knowledge("rule", "Deploy on Fridays.")
+    page = browser.page(client.open_page().url)
+    page.click("text=rule")
+    page.click("text=Why, or why not")
+    page.type("#q", "deploy on fridays")
+    page.wait_for_selector("text=It would be in the block")
+    assert page.url.endswith(f"q=deploy+on+fridays&namespace=default&memory={saved.id}")
+
+
 def test_hostile_texts_run_nothing_and_load_nothing(browser: Browser, client: Client) -> None:
     for number, text in enumerate(HOSTILE):
         name = "".join(filter(str.isprintable, text))[:60]
@@ -240,7 +304,11 @@ def test_every_page_is_accessible_and_fits_every_width(scheme: str, browser: Bro
     home = "http://" + urlsplit(page.url).netloc
     refused = browser.page(f"{home}/", color_scheme=scheme, bypass_csp=True)
     assert violations(refused) == []
-    for path in (*pages_of(page), f"/memory/{saved.id}", "/?q=deploy&by=agent&tag=ops", "/memory/nothing"):
+    receipts = (f"/calls/{context.injection_id}", f"/calls/ask?q=deploy+on+mondays&memory={saved.id}")
+    memories = (f"/memory/{saved.id}", "/?q=deploy&by=agent&tag=ops", "/memory/nothing")
+    page.goto(f"{home}/health")
+    page.click("text=Examine now")
+    for path in (*pages_of(page), *memories, *receipts):
         page.goto(home + path)
         for summary in page.locator("main summary").all():
             summary.click()
