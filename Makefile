@@ -19,7 +19,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes, which must not each recompile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-pages test-all coverage torture nightly mutants lint format bench figures reference transcripts screens sbom dist audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-failed test-agents test-frameworks test-pages test-all coverage torture nightly mutants lint format bench figures reference transcripts screens page-screens sbom dist audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -167,6 +167,9 @@ transcripts: install-dev ## record what commands and requests do, in docs/cli.md
 
 screens: install-dev ## record the screens of docs/
 	$(BIN)/python docs/record_screens.py docs/screens
+
+page-screens: .pages/.installed ## record the pages of `agentctx ui`; needs Chromium
+	$(BIN)/python docs/record_pages.py docs/screens
 
 # `sbom`, `audit`, `lock` and tests use tools in a separate virtual environment: the daemon does not need them.
 .venv-audit/.installed: requirements-audit.lock

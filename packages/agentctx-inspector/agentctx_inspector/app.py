@@ -16,13 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentctx.errors import AgentctxError
 from agentctx.server.errors import STATUS
 from agentctx.service.base import Peer
+from agentctx_inspector.browser_user import browser_of
 from agentctx_inspector.calls import Calls
 from agentctx_inspector.daemon_api import DaemonApi
-from agentctx_inspector.health import Health
+from agentctx_inspector.health import HealthPage
 from agentctx_inspector.live import Live
 from agentctx_inspector.memories import Memories
 from agentctx_inspector.memory import Memory
-from agentctx_inspector.page_access import OPEN, BrowserOf, PageAccess, browser_of
+from agentctx_inspector.page_access import OPEN, BrowserOf, PageAccess
 from agentctx_inspector.page_sessions import PageSessions
 from agentctx_inspector.rendering import page
 
@@ -65,7 +66,13 @@ class InspectorPages:
 
 
 def _routes(api: DaemonApi) -> list[Route | Mount]:
-    memories, memory, receipts, health, live = Memories(api), Memory(api), Calls(api), Health(api), Live(api)
+    memories, memory, receipts, health, live = (
+        Memories(api),
+        Memory(api),
+        Calls(api),
+        HealthPage(api),
+        Live(api),
+    )
     return [
         Route("/", memories.show),
         Route("/memory/{entry_id}", memory.show),

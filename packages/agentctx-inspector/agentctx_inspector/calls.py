@@ -14,7 +14,7 @@ from agentctx import wire
 from agentctx.client import by_key, calls
 from agentctx.errors import AgentctxError, NotFound
 from agentctx_inspector.daemon_api import DaemonApi
-from agentctx_inspector.rendering import page
+from agentctx_inspector.rendering import begun_page, page
 
 MAX_CALLS: Final = 50
 MAX_NAMED: Final = 40
@@ -43,8 +43,11 @@ class Calls:
         self._api = api
 
     async def show(self, request: Request) -> Response:
+        return begun_page("calls.html", self._listed(request), title="Calls", here="Calls")
+
+    async def _listed(self, request: Request) -> dict[str, Any]:
         listed = await self._api.ask(request, calls.injections(MAX_CALLS))
-        return page("calls.html", receipts=listed.injections, why=WHY)
+        return {"receipts": listed.injections, "why": WHY}
 
     async def receipt(self, request: Request) -> Response:
         receipt = await self._api.ask(request, calls.injection(request.path_params["injection_id"]))
@@ -60,6 +63,12 @@ class Calls:
 
     async def ask(self, request: Request) -> Response:
         """Show what a question would get now; with a memory, why that would be in it or not."""
+        values = self._values(request)
+        if "fragment" in request.query_params:
+            return page("answer.html", **await values)
+        return begun_page("ask.html", values, title="Try a question", here="Calls")
+
+    async def _values(self, request: Request) -> dict[str, Any]:
         given = {name: request.query_params.get(name, "").strip() for name in ("q", "namespace", "memory")}
         shown: dict[str, Any] = {
             "given": given,
@@ -74,8 +83,7 @@ class Calls:
             except AgentctxError as error:  # said beside the question
                 shown["problem"] = error
         counts = await self._api.ask(request, calls.namespaces())
-        template = "answer.html" if "fragment" in request.query_params else "ask.html"
-        return page(template, **shown, namespaces=counts.namespaces)
+        return {**shown, "namespaces": counts.namespaces}
 
     async def _answers(self, request: Request, given: Mapping[str, str]) -> dict[str, Any]:
         namespace = given["namespace"] or wire.DEFAULT_NAMESPACE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -14,7 +14,7 @@ from agentctx import wire
 from agentctx.client import calls
 from agentctx_inspector.daemon_api import DaemonApi
 from agentctx_inspector.live import figures_of
-from agentctx_inspector.rendering import page
+from agentctx_inspector.rendering import begun_page
 
 DONE: Final = {
     "examined": "The doctor has examined the daemon.",
@@ -41,7 +41,7 @@ class Examination:
     at: float
 
 
-class Health:
+class HealthPage:
     """The page and its buttons. The last examination is that of these pages, since the daemon's start."""
 
     def __init__(self, api: DaemonApi, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,20 +50,23 @@ class Health:
         self._last: Examination | None = None
 
     async def show(self, request: Request) -> Response:
+        await self._api.ask(request, calls.queue())  # refuses before the page begins
+        return begun_page("health.html", self._values(request), title="Health", here="Health")
+
+    async def _values(self, request: Request) -> dict[str, Any]:
         status = await self._api.ask(request, calls.status())
         last = self._last
         checks = sorted(last.reply.checks, key=lambda each: _WORST_FIRST.index(each.status)) if last else []
-        return page(
-            "health.html",
-            status=status,
-            figures=figures_of(status),
-            charts=CHARTS,
-            examined_s=self._clock() - last.at if last else None,
-            summary=last.reply.summary if last else None,
-            findings=[each for each in checks if each.status in {"fail", "warn"}],
-            others=[each for each in checks if each.status in {"pass", "skip"}],
-            done=DONE.get(request.query_params.get("done", "")),
-        )
+        return {
+            "status": status,
+            "figures": figures_of(status),
+            "charts": CHARTS,
+            "examined_s": self._clock() - last.at if last else None,
+            "summary": last.reply.summary if last else None,
+            "findings": [each for each in checks if each.status in {"fail", "warn"}],
+            "others": [each for each in checks if each.status in {"pass", "skip"}],
+            "done": DONE.get(request.query_params.get("done", "")),
+        }
 
     async def examine(self, request: Request) -> Response:
         self._last = Examination(await self._api.ask(request, calls.doctor()), self._clock())

@@ -14,7 +14,7 @@ from agentctx.client import calls
 from agentctx.errors import AgentctxError
 from agentctx_inspector.daemon_api import DaemonApi
 from agentctx_inspector.filters import MAX_LISTED, Filters, best, grouped, in_parts, newest
-from agentctx_inspector.rendering import page
+from agentctx_inspector.rendering import begun_page, page
 
 ANSWERS: Final = 20
 DONE: Final = {
@@ -31,6 +31,12 @@ class Memories:
 
     async def show(self, request: Request) -> Response:
         filters = Filters.of(request.query_params)
+        values = self._values(request, filters)
+        if "fragment" in request.query_params:
+            return page("results.html", **await values)
+        return begun_page("memories.html", values, title=filters.q or "Memories", here="Memories")
+
+    async def _values(self, request: Request, filters: Filters) -> dict[str, Any]:
         counts = await self._api.ask(request, calls.namespaces())
         names = [filters.namespace] if filters.namespace else [each.namespace for each in counts.namespaces]
         problem: AgentctxError | None = None
@@ -39,7 +45,7 @@ class Memories:
             found = await self._found(request, filters, names[:MAX_LISTED])
         except AgentctxError as error:  # a filter that the daemon refuses is said beside the filters
             problem = error
-        shown = {
+        return {
             **found,
             "filters": filters,
             "groups": [] if filters.q else grouped(found["entries"], filters),
@@ -51,8 +57,6 @@ class Memories:
             "collections": _with(wire.COLLECTIONS, filters.collection),
             "done": DONE.get(request.query_params.get("done", "")),
         }
-        template = "results.html" if "fragment" in request.query_params else "memories.html"
-        return page(template, **shown)
 
     async def _found(self, request: Request, filters: Filters, names: list[str]) -> dict[str, Any]:
         if not filters.q:

@@ -23,7 +23,7 @@ from agentctx.times import wall_clock
 from agentctx_inspector.daemon_api import DaemonApi
 from agentctx_inspector.diffs import changes, in_words
 from agentctx_inspector.memory_form import edit_of, fields_of, form_of, values_of, version_in
-from agentctx_inspector.rendering import page
+from agentctx_inspector.rendering import begun_page, name_of, page
 
 T = TypeVar("T")
 
@@ -48,7 +48,8 @@ class Memory:
         self._api = api
 
     async def show(self, request: Request) -> Response:
-        return await self._page(request)
+        entry = await self._entry(request)
+        return begun_page("memory.html", self._values(request, entry), title=name_of(entry), here="Memories")
 
     async def edit(self, request: Request) -> Response:
         form = form_of(await request.body())
@@ -64,9 +65,9 @@ class Memory:
                 "Someone changed this memory since you opened it.",
                 hint="Compare with its text above. Saving again puts your text in its place.",
             )
-            return await self._page(request, form, conflict)
+            return await self._refused(request, form, conflict)
         except AgentctxError as error:
-            return await self._page(request, form, error)
+            return await self._refused(request, form, error)
         return _done(request, "edited" if saved.changed else "unchanged")
 
     async def forget(self, request: Request) -> Response:
@@ -107,10 +108,13 @@ class Memory:
         template = "uses.html" if "fragment" in request.query_params else "uses_page.html"
         return page(template, entry=entry, used=used, looked_at=len(listed.injections))
 
-    async def _page(
-        self, request: Request, form: Mapping[str, str] | None = None, problem: AgentctxError | None = None
-    ) -> Response:
-        entry = await self._entry(request)
+    async def _refused(self, request: Request, form: Mapping[str, str], problem: AgentctxError) -> Response:
+        """Show the page with what was typed, and why it was not saved."""
+        values = await self._values(request, await self._entry(request))
+        values |= {"values": {**values["values"], **form}, "problem": problem}
+        return page("memory.html", STATUS.get(problem.code, 500), **values)
+
+    async def _values(self, request: Request, entry: wire.EntryView) -> dict[str, Any]:
         versions = await self._ask(request, calls.history(entry.id, limit=MAX_VERSIONS))
         related = {
             "Derived from": entry.derived_from,
@@ -118,7 +122,7 @@ class Memory:
             "Settles": entry.attributes.get("resolves") or [],
             "Replaced by": entry.superseded_by,
         }
-        shown: dict[str, Any] = {
+        return {
             "entry": entry,
             "chunks": [] if entry.quarantined else _chunks(entry),
             "more": {
@@ -128,11 +132,10 @@ class Memory:
             "has_older": versions.next is not None,
             "related": {name: await self._titles(request, ids) for name, ids in related.items() if ids},
             "fields": fields_of(entry),
-            "values": {**values_of(entry), **(form or {})},
-            "problem": problem,
+            "values": values_of(entry),
+            "problem": None,
             "done": DONE.get(request.query_params.get("done", "")),
         }
-        return page("memory.html", 200 if problem is None else STATUS.get(problem.code, 500), **shown)
 
     async def _entry(self, request: Request) -> wire.EntryView:
         return await self._ask(request, by_key.get(_id(request)))

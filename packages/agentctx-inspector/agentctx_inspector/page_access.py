@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from html import escape
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentctx_inspector.browser_user import browser_of
 from agentctx_inspector.page_sessions import PageSessions
 
 OPEN: Final = "/open/"
 STATIC: Final = "/static/"
 _COMMAND: Final = "Run <code>agentctx ui</code> in a terminal and open the link that it prints."
-_NOBODY: Final = -1
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -67,20 +65,6 @@ def session_in(headers: Mapping[bytes, bytes], port: int) -> str:
         return ""
     found = cookies.get(cookie_name(port))
     return found.value if found else ""
-
-
-def browser_of(client_port: int, port: int, table: Path = Path("/proc/net/tcp")) -> int | None:
-    """Return the uid of the process that has connected over 127.0.0.1, -1 if it has gone away.
-
-    None where the system does not tell: then a session is safe only as far as its cookie is.
-    """
-    try:
-        rows = table.read_text(encoding="ascii")
-    except OSError:
-        return None
-    here = rf" 0100007F:{client_port:04X} 0100007F:{port:04X} \S+ \S+ \S+ \S+ +(\d+)"
-    row = re.search(here, rows)
-    return int(row[1]) if row else _NOBODY
 
 
 class PageAccess:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, StreamingResponse
 
 from agentctx import __version__
+from agentctx.errors import AgentctxError
 from agentctx.names import readable
 from agentctx.wire import EntryView, Passage
 from agentctx.wire.wording import counted, duration, size
@@ -100,4 +101,26 @@ _TEMPLATES: Final = _environment()
 
 def page(template: str, code: int = 200, **values: Any) -> HTMLResponse:
     """Return a page, or a part of one, made of a template."""
-    return HTMLResponse(_TEMPLATES.get_template(template).render(**values), code)
+    return HTMLResponse(_render(template, has_head=False, **values), code)
+
+
+def begun_page(
+    template: str, values: Coroutine[Any, Any, Mapping[str, Any]], *, title: str, here: str
+) -> StreamingResponse:
+    """Return a page whose head is sent at once, so that the browser loads the rest meanwhile.
+
+    An error in the `values` is shown in their place, since the status has been sent.
+    """
+
+    async def parts() -> AsyncIterator[str]:
+        yield _render("head.html", title=title, here=here)
+        try:
+            yield _render(template, has_head=True, **await values)
+        except AgentctxError as error:
+            yield _render("error.html", has_head=True, title=error.message, hint=error.hint)
+
+    return StreamingResponse(parts(), media_type="text/html; charset=utf-8")
+
+
+def _render(template: str, **values: Any) -> str:
+    return _TEMPLATES.get_template(template).render(**values)

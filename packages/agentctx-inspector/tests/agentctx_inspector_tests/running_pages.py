@@ -21,7 +21,7 @@ from agentctx.server.app import create_app
 from agentctx.service.access.control import AccessControl
 from agentctx.service.base import Peer
 from agentctx_inspector.app import InspectorPages
-from agentctx_inspector.page_access import browser_of
+from agentctx_inspector.browser_user import browser_of
 from agentctx_inspector.page_sessions import PageSessions
 from tests.running_core import ME, running_core
 

@@ -167,6 +167,7 @@ def test_everything_works_without_javascript(browser: Browser, client: Client) -
     page = browser.page(client.open_page().url, java_script_enabled=False)
     page.fill("#q", "kettle")
     page.click("button:text-is('Search')")
+    page.wait_for_selector("text=1 memory for")
     assert page.locator("#results .title").all_inner_texts() == ["kettle"]
     page.click("#results .title")
     page.click("text=Look through the last calls")

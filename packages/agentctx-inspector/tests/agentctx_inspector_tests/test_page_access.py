@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import os
-import socket
 from pathlib import Path
 
 import pytest
 
-from agentctx_inspector.page_access import browser_of, cookie_name, foreign, session_in
+from agentctx_inspector.page_access import cookie_name, foreign, session_in
 from agentctx_inspector.page_sessions import IDLE_S, PageSessions
 from agentctx_inspector_tests.running_pages import running_pages
 from tests.running_core import ME
@@ -61,22 +59,6 @@ def test_the_cookie_of_another_port_is_not_ours() -> None:
     assert session_in({b"cookie": b"agentctx-4322=theirs"}, PORT) == ""
     assert session_in({b"cookie": b"\xff\x00;;="}, PORT) == ""
     assert session_in({}, PORT) == ""
-
-
-def test_the_kernel_tells_whose_browser_has_connected() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            assert browser_of(client.getsockname()[1], port) == os.getuid()
-            assert browser_of(client.getsockname()[1], port + 1) == -1
-
-
-def test_a_row_is_not_taken_for_another(tmp_path: Path) -> None:
-    table = tmp_path / "tcp"
-    row = "   {}: 0100007F:{:04X} 0100007F:10E1 01 00000000:00000000 00:00000000 00000000  {}        0 1 1\n"
-    table.write_text("  sl  local_address\n" + row.format(0, 5000, 1001) + row.format(1, 5001, 1002))
-    assert [browser_of(client, PORT, table) for client in (5000, 5001, 5002)] == [1001, 1002, -1]
-    assert browser_of(5000, PORT, tmp_path / "missing") is None
 
 
 @pytest.fixture
