@@ -17,7 +17,16 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 COMMIT = "agentctx/commit.txt"
 IMPORTERS = "packages/agentctx-importers/agentctx_importers"
 INSPECTOR = "packages/agentctx-inspector/agentctx_inspector"
-BUILT = ("agentctx", IMPORTERS, INSPECTOR, "config", "migrations", "systemd", "pyproject.toml", "hatch_build.py")
+BUILT = (
+    "agentctx",
+    IMPORTERS,
+    INSPECTOR,
+    "config",
+    "migrations",
+    "systemd",
+    "pyproject.toml",
+    "hatch_build.py",
+)
 """What a wheel is built from; changes elsewhere do not matter to the program."""
 LENGTH = 12
 
