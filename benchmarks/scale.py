@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -42,6 +43,8 @@ TURNS_A_SESSION = 50
 _K = 10
 _RECALL_QUESTIONS = 50
 _TIMEOUT_S = 30.0
+_POLL_S = 0.3
+"""Time in which the words in memory grow while they are loaded."""
 _COPY_TIMEOUT_S = 600.0
 POOL = pool_for(EmbeddingSettings().rag.max_results)
 
@@ -156,15 +159,18 @@ def _times(name: str, times: Sequence[float], bare: float, bar: Bar | None) -> l
 
 
 async def copied(client: AsyncClient, entries: int, dimension: int) -> int:
-    """Ask until all vectors are in memory; return the bytes that they use."""
-    texts, until = TextSource(seed=9), time.monotonic() + _COPY_TIMEOUT_S
+    """Ask until all vectors and words are in memory; return the bytes that the vectors use."""
+    texts, until, words = TextSource(seed=9), time.monotonic() + _COPY_TIMEOUT_S, 0
     while True:
         await client.search(texts.question())
         status = await client.status()
-        if status.vector_memory_bytes >= entries * dimension:
+        has_words = status.word_memory_bytes == words > 0
+        if status.vector_memory_bytes >= entries * dimension and has_words:
             return status.vector_memory_bytes
         if time.monotonic() > until:
-            raise RuntimeError(f"the vectors were not in memory after {_COPY_TIMEOUT_S:g} s")
+            raise RuntimeError(f"the vectors and words were not in memory after {_COPY_TIMEOUT_S:g} s")
+        words = status.word_memory_bytes
+        await asyncio.sleep(_POLL_S)
 
 
 async def _asked(client: AsyncClient, provider: EmbeddingProvider, rounds: int) -> Asked:
