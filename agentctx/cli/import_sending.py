@@ -63,7 +63,7 @@ class ImportLine(NamedTuple):
 
 
 def report_lines(report: ImportReport) -> Iterator[str]:
-    """Yield the counts on one line, then those of collections if there are several, and of many failures."""
+    """Yield the totals, then those by collection if there are several, and by reason if many failed."""
     yield _counts(report)
     if len(report.collections) > 1:
         yield "  ".join(f"{name} {count:,}" for name, count in sorted(report.collections.items()))

@@ -17,7 +17,7 @@ _PR_SET_DUMPABLE: Final = 4
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _OWN_MAPPING_BYTES: Final = 1024 * 1024
-"""Larger blocks are mapped one by one, with a page fault for each page; those of a question are smaller."""
+"""Each larger block gets a mapping of its own, at a page fault per page; a question needs smaller ones."""
 _SPARE_BYTES: Final = 4 * 1024 * 1024
 """How much each heap keeps for the next question."""
 

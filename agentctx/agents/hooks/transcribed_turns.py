@@ -33,7 +33,7 @@ class Summary(NamedTuple):
 
 
 class TranscribedTurn(NamedTuple):
-    """One turn. `calls` includes those of earlier turns; `own_calls` are the ids of the calls in this one.
+    """A turn. `calls` also has the calls of earlier turns; `own_calls` has the ids of its own.
 
     `summaries` are the compactions since the previous answer; `name` is the id of the turn in events. `typed`
     is what the client shows as entered by the user; `has_read` tells whether the model may have read anything

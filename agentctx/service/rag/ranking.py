@@ -68,7 +68,7 @@ def rank(
 
     Without conversations, the fused order is kept.
 
-    `traits` has those of each chunk, `rarity` the weight of each word of the question.
+    `traits` maps each chunk to its traits, `rarity` each word of the question to its weight.
     """
     if not turns:
         return [each for at, each in enumerate(candidates) if at < limit or each.chunk in always]

@@ -152,8 +152,9 @@ class Retrieval:
     async def _searched(
         self, asked: SearchInput, words: asyncio.Future[WordResults] | None, space: int, query: Vectors
     ) -> SearchInput:
-        """Return the input with the hits of a keyword search that is running, and in a large memory those of
-        a vector search beside it; without one, the steps search.
+        """Add the hits of the keyword search in flight and, in a large memory, of a vector search beside it.
+
+        Without a keyword search in flight, the steps do both.
         """
         if words is None:
             return asked
