@@ -1,7 +1,7 @@
 """Keyword search: the best chunks by BM25, from the postings in memory (`memory_search`) or, while there are
 none, from FTS5 within a budget of postings. Read transactions only.
 
-FTS5 itself ranks every chunk that has any of the words, at 2.4 µs each. So the chunks of each term are only listed
+FTS5 ranks every chunk that has any of the words, at 2.4 µs each. So the chunks of each term are only listed
 (.1 µs each), rarest terms first, and the most promising ones are scored, with all terms.
 """
 
