@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -37,8 +37,12 @@ class CurrentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The process at the other end of a connection, as the kernel reports it (`SO_PEERCRED`)."""
+    """The process at the other end of a connection, as the kernel reports it (`SO_PEERCRED`).
+
+    `via` is what calls in its name within the daemon: pages in its browser, or MCP over HTTP.
+    """
 
     pid: int
     uid: int
     gid: int
+    via: Literal["socket", "page", "mcp"] = "socket"

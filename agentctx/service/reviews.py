@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from agentctx import wire
 from agentctx.errors import AccessDenied, NotFound
@@ -35,8 +36,10 @@ class Reviews:
 
     @Operation("POST", "/entries/{entry_id}/keep", WRITE, rules.on_entry, audit=notes.kept, errors=(404, 507))
     async def keep(self, entry_id: str, request: wire.KeepRequest, peer: Peer) -> wire.ReleaseReply:
-        """Let an entry that waits into the answers. Only for somebody at a terminal: `agentctx review`."""
-        require_terminal(peer)
+        """Let an entry that waits into the answers. Only for somebody who was asked: in `agentctx review`, in
+        the page of `agentctx ui`, or by an MCP client.
+        """
+        require_asked(peer, request.way)
         if not await self.trust.keep(entry_id, request.version, always=request.always):
             raise NotFound(
                 f"Entry {entry_id!r} does not wait for a review, or was changed since it was shown.",
@@ -66,20 +69,38 @@ def capture_states(captures: CapturesByAgent) -> list[wire.CaptureState]:
     ]
 
 
-def require_terminal(peer: Peer) -> None:
-    """Raise `AccessDenied` if the kernel says that the peer is not in the foreground of a terminal.
+def require_asked(peer: Peer, way: wire.ReviewWay) -> None:
+    """Raise `AccessDenied` if the peer does not ask people in this way.
 
-    Not if it hides the process, of another PID namespace or with `ProtectProc`, or has no `/proc`.
+    A process of another PID namespace or with `ProtectProc`, or without `/proc`, is taken at its word.
     """
+    if way == "page" or peer.via != "socket":
+        is_asked = peer.via == {"page": "page", "elicitation": "mcp"}.get(way)
+    else:
+        is_asked = _asks(peer.pid, way)
+    if not is_asked:
+        raise AccessDenied(
+            "Only somebody who was asked can keep this.", hint="Run `agentctx review` in a terminal."
+        )
+
+
+def _asks(pid: int, way: wire.ReviewWay) -> bool:
+    process = Path(f"/proc/{pid}")
     try:
-        stat = Path(f"/proc/{peer.pid}/stat").read_text()
+        if way == "terminal":
+            return is_in_foreground((process / "stat").read_text())
+        return is_mcp_server((process / "cmdline").read_bytes())
     except OSError:
-        return
-    if not is_in_foreground(stat):
-        raise AccessDenied("Only somebody at a terminal can keep this.", hint="Run `agentctx review` in one.")
+        return True
 
 
 def is_in_foreground(stat: str) -> bool:
     """Return whether a process has a terminal and reads from it, given its `/proc/PID/stat`."""
     _, _, group, _, terminal, foreground, *_ = stat.rpartition(")")[2].split()
     return terminal != "0" and group == foreground
+
+
+def is_mcp_server(command: bytes) -> bool:
+    """Return whether a process is `agentctx mcp`, given its `/proc/PID/cmdline`."""
+    words = command.split(b"\0")
+    return b"mcp" in words and any(PurePath(os.fsdecode(word)).name == "agentctx" for word in words)

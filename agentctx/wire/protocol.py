@@ -57,8 +57,8 @@ RememberMode = Literal["review", "auto"]
 """Whether what is captured waits until somebody keeps it."""
 CaptureMode = Literal["auto", "review", "always"]
 """The same of an agent in a namespace; `always`: somebody said in a review that it need not wait any more."""
-ReviewWay = Literal["terminal"]
-"""Where somebody decided: in `agentctx review`."""
+ReviewWay = Literal["terminal", "page", "elicitation"]
+"""Where somebody was asked: in `agentctx review`, in the page, or by an MCP client."""
 FileSight = Literal["stale", "withdrawn"]
 """`stale`: the entry's file could not be seen; `withdrawn`: it is gone or says something else."""
 EmbeddingState = Literal["pending", "done", "off"]

@@ -172,7 +172,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/daemon/host/unit_files.py", "UnitFile.state"): "units of systemd",
     (_OPENED, "agentctx/daemon/host/unit_files.py", "_shipped"): "units of systemd",
     (_OPENED, "agentctx/service/process_memory.py", "resident_bytes"): "/proc",
-    (_OPENED, "agentctx/service/reviews.py", "require_terminal"): "/proc",
+    (_OPENED, "agentctx/service/reviews.py", "_asks"): "/proc",
     (_OPENED, "agentctx/doctor/config_file.py", "check_secrets"): "the config file",
     (_OPENED, "agentctx/doctor/disk.py", "check_filesystem"): "/proc",
     (_OPENED, "agentctx/doctor/daemon.py", "read_record"): "the record of the last start",

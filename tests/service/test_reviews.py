@@ -151,7 +151,7 @@ async def test_a_process_without_a_terminal_cannot_say_that_it_has_one(
     core: Core, without_terminal: Peer
 ) -> None:
     waiting = await capture(core)
-    with pytest.raises(AccessDenied, match="terminal"):
+    with pytest.raises(AccessDenied, match="was asked"):
         await core.reviews.keep(waiting, KeepRequest(way="terminal", version=1), without_terminal)
     assert await listed(core, waiting=True) == [waiting]
 
@@ -167,6 +167,41 @@ async def test_a_process_without_a_terminal_cannot_say_that_it_has_one(
 )
 def test_the_kernel_says_who_reads_from_a_terminal(stat: str, is_in_foreground: bool) -> None:
     assert decide(stat) == is_in_foreground
+
+
+@pytest.mark.parametrize(
+    ("command", "is_server"),
+    [
+        (b"/usr/bin/python3\0/opt/bin/agentctx\0mcp\0--agent\0codex\0", True),
+        (b"python\0-m\0agentctx\0--socket\0/run/x\0mcp\0", True),
+        (b"agentctx\0search\0whales\0", False),
+        (b"curl\0--unix-socket\0agentctx.sock\0mcp\0", False),
+        (b"", False),
+    ],
+)
+def test_a_command_line_says_who_serves_mcp(command: bytes, is_server: bool) -> None:
+    assert reviews.is_mcp_server(command) == is_server
+
+
+@pytest.mark.parametrize("way", ["page", "elicitation"])
+async def test_a_process_cannot_say_that_it_asked_in_the_page_or_over_mcp(
+    core: Core, without_terminal: Peer, way: Any
+) -> None:
+    waiting = await capture(core)
+    with pytest.raises(AccessDenied, match="somebody who was asked"):
+        await core.reviews.keep(waiting, KeepRequest(way=way, version=1), without_terminal)
+    assert await listed(core, waiting=True) == [waiting]
+
+
+@pytest.mark.parametrize(("via", "way"), [("page", "page"), ("mcp", "elicitation")])
+async def test_the_page_and_mcp_may_keep_only_in_their_own_way(core: Core, via: Any, way: Any) -> None:
+    waiting, peer = await capture(core), replace(ME, via=via)
+    others: set[Any] = {"terminal", "page", "elicitation"} - {way}
+    for other in others:
+        with pytest.raises(AccessDenied):
+            await core.reviews.keep(waiting, KeepRequest(way=other, version=1), peer)
+    await core.reviews.keep(waiting, KeepRequest(way=way, version=1), peer)
+    assert await listed(core, waiting=True) == []
 
 
 async def test_it_is_erased_when_its_time_is_over(core: Core, clock: ManualClock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from html import escape
 from http.cookies import CookieError, SimpleCookie
 from typing import Final, NamedTuple, TypeAlias
@@ -101,7 +102,7 @@ class PageAccess:
             if peer is None:
                 await _refuse(PageRefusal(401, "This browser has no session, or it has ended."), send)
                 return
-            scope["state"]["peer"] = peer
+            scope["state"]["peer"] = replace(peer, via="page")
             await self._app(scope, receive, _with_headers(send))
 
     async def _open(self, scope: Scope, link: str, send: Send) -> None:
