@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from agentctx.wire import EntryView
 
 _ID: Final = re.compile(r"(?i:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})")
+_UUID: Final = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+"""What may be a key, or the id of an imported entry."""
 _MAX_NAMED: Final = 10
 TIMEOUT_S = 30.0
 WAITING_TIMEOUT_S = 120.0
@@ -63,6 +65,8 @@ def entry_id_of(client: Client, name: str, *namespaces: str | None) -> str:
         return [entry for each in namespaces for entry in with_name(namespace=each).entries]
 
     asked, matches = ask(client, [each for each in namespaces if each], with_key)
+    if not matches and _UUID.fullmatch(name):
+        return name.lower()
     if not matches:
         hint = entries_elsewhere(client, asked)
         raise NotFound(

@@ -152,6 +152,19 @@ def test_a_key_of_two_namespaces_is_refused_with_both_names(agentctx: Agentctx, 
 
 
 @pytest.mark.usefixtures("shop")
+def test_an_imported_entry_is_named_by_its_id_and_a_key_may_look_like_one(
+    agentctx: Agentctx, daemon: StubDaemon
+) -> None:
+    imported = "e26fb8bc-1518-5aaa-8890-f1bab85a53e9"
+    memory = Memory(daemon, {})
+    assert agentctx("get", imported.upper()) == 1, "the stub has no entry with this id"
+    assert daemon.seen[-1].path == f"/v1/entries/{imported}"
+    memory.entries[SHOP] = [entry(namespace=SHOP, key=imported, id=ID)]
+    agentctx("get", imported)
+    assert daemon.seen[-1].path == f"/v1/entries/{ID}"
+
+
+@pytest.mark.usefixtures("shop")
 def test_everything_that_may_be_read_is_listed_with_its_namespace(
     agentctx: Agentctx, daemon: StubDaemon
 ) -> None:
