@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import unified_diff
 from functools import partial
@@ -29,7 +30,7 @@ from agentctx.cli.options import (
 from agentctx.cli.output import Style, line_width, paint, print_line, show, table
 from agentctx.cli.scope import ask, merged
 from agentctx.client.options import EntryFilter
-from agentctx.errors import InvalidInput
+from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.names import readable
 from agentctx.wire import EntryPage, EntryView, ForgetAllReply, ForgetReply, VersionPage
 from agentctx.wire.wording import counted, held_by_backups
@@ -101,6 +102,9 @@ def list_entries(
 
 
 def _nothing(client: Client, asked: list[str]) -> str:
+    with suppress(AgentctxError):  # the question was answered; this is only a help
+        if waiting := sum(each.waiting for each in client.review().captures if each.namespace in asked):
+            return f"no entries found; `agentctx list --waiting` shows {waiting:,} waiting for a review"
     elsewhere = entries_elsewhere(client, asked)
     return f"no entries found; {elsewhere or '`agentctx save --help` shows how to save one'}"
 
