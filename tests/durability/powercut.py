@@ -23,7 +23,7 @@ from agentctx.storage.file.driver import Connection, Error, open_connection
 from agentctx.storage.file.migrate import load_migrations, migrate_database
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Census, SpaceState
-from agentctx.storage.sqlite.search.keyword_search import Statistics
+from agentctx.storage.sqlite.search.memory_search import TokenHashes
 from agentctx.storage.sqlite.search.search import by_words
 from agentctx.storage.sqlite.upkeep import integrity, proofs
 from agentctx.storage.sqlite.vectors import spaces
@@ -205,10 +205,11 @@ def _look(connection: Connection) -> Seen:
            AND id NOT IN (SELECT entry FROM quarantine)"""
     )
     texts = dict(rows)
+    by_index = partial(by_words, connection, now=0, hashes=TokenHashes(), in_memory=lambda *_: None)
     problems += [
         f"words: {key} is not found by {word!r}"
         for key, word in islice(own_words(texts), SOUGHT)
-        if not by_words(connection, word, ALL, FEW, now=0, statistics=Statistics()).hits
+        if not by_index(word, ALL, FEW).hits
     ]
     return Seen(tuple(problems), texts)
 

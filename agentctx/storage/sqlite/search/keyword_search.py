@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -44,10 +44,6 @@ _PRESENT: Final = """SELECT chunks.id, e.id, chunks.cue FROM json_each(?) hit
     CROSS JOIN chunks ON chunks.id = hit.value CROSS JOIN entries e ON e.seq = chunks.entry WHERE """
 
 
-def not_in_memory(*_: object) -> None:
-    """Find no postings, so that FTS5 answers."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Question:
     """The terms of a question, the chunks listed for them, and the terms whose counts are exact."""
@@ -58,27 +54,20 @@ class _Question:
     """Numbers of the terms whose postings contain every chunk and every occurrence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What is remembered between questions."""
-
-    hashes: TokenHashes = field(default_factory=TokenHashes)
-
-
 def hits_by_words(
     conn: Connection,
     question: str,
     wanted: Filter,
     *,
     now: int,
-    statistics: Statistics,
+    hashes: TokenHashes,
     in_memory: FindPostings,
 ) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
     """Return a function for the first `count` hits on texts and cues, best first, and the term counts."""
     asked, corpus = question_terms(question), fts.corpus(conn)
     scored: Iterator[tuple[int, float]] = iter(())
     if (postings := in_memory(conn, corpus)) is not None:
-        search = MemorySearch(conn, asked, postings, statistics.hashes)
+        search = MemorySearch(conn, asked, postings, hashes)
         known_terms = search.terms
         if terms := fts.searched(known_terms):
             scored = search.by_score(terms, wanted, corpus)

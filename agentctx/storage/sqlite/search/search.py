@@ -27,7 +27,7 @@ from agentctx.storage.sqlite.entries.rows import (
 )
 from agentctx.storage.sqlite.search import filters, keyword_search, traits, turns
 from agentctx.storage.sqlite.search.hits import best_per_chunk, resolve_cues
-from agentctx.storage.sqlite.search.keyword_search import FindPostings, Statistics, not_in_memory
+from agentctx.storage.sqlite.search.keyword_search import FindPostings
 from agentctx.storage.sqlite.search.memory_search import TokenHashes, words_in_each
 from agentctx.storage.sqlite.search.postings import WordPostings
 from agentctx.storage.sqlite.trust import provenance
@@ -46,11 +46,11 @@ def by_words(
     limit: int,
     *,
     now: int,
-    statistics: Statistics,
-    in_memory: FindPostings = not_in_memory,
+    hashes: TokenHashes,
+    in_memory: FindPostings,
 ) -> WordResults:
     """Return the best hits by BM25; none for a question without words."""
-    find = partial(keyword_search.hits_by_words, now=now, statistics=statistics, in_memory=in_memory)
+    find = partial(keyword_search.hits_by_words, now=now, hashes=hashes, in_memory=in_memory)
     hits, counts = find(conn, question, wanted)
     return WordResults(best_per_chunk(lambda count: resolve_cues(conn, hits(count)), limit), counts)
 

@@ -26,7 +26,8 @@ from agentctx.storage.search import (
 )
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.search import fts, search, vector_search
-from agentctx.storage.sqlite.search.keyword_search import FindPostings, Statistics
+from agentctx.storage.sqlite.search.keyword_search import FindPostings
+from agentctx.storage.sqlite.search.memory_search import TokenHashes
 from agentctx.storage.sqlite.search.postings import WordPostings
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 from agentctx.storage.sqlite.vectors.vector_caches import VectorCaches
@@ -40,7 +41,7 @@ T = TypeVar("T")
 class WordSource:
     """Where one visit finds words; it calls `damaged` if the index cannot be read."""
 
-    statistics: Statistics
+    hashes: TokenHashes
     in_memory: FindPostings
     damaged: Callable[[], None]
 
@@ -73,14 +74,14 @@ def follow(
         return words.readable(lambda: words.in_memory(conn, fts.corpus(conn)), None)
 
     def by_words(question: str, wanted: Filter, limit: int) -> WordResults:
-        find = partial(search.by_words, now=now, statistics=words.statistics, in_memory=postings)
+        find = partial(search.by_words, now=now, hashes=words.hashes, in_memory=postings)
         return words.readable(
             partial(find, conn, question, wanted, limit), WordResults([], TermCounts(0, {}))
         )
 
     def with_turns(*asked: Any) -> ChunksWithTurns:
         return search.chunks_with_turns(
-            conn, *asked, measure=measure, now=now, postings=postings(), hashes=words.statistics.hashes
+            conn, *asked, measure=measure, now=now, postings=postings(), hashes=words.hashes
         )
 
     reads: dict[type, Callable[..., Any]] = {
@@ -111,7 +112,7 @@ class SqliteSearch(SqlitePart):
 
     def __init__(self, connections: SqliteConnections) -> None:
         super().__init__(connections)
-        self._statistics = Statistics()
+        self._hashes = TokenHashes()
 
     async def by_words(self, question: str, wanted: Filter, limit: int) -> WordResults:
         try:
@@ -121,7 +122,7 @@ class SqliteSearch(SqlitePart):
                 wanted=wanted,
                 limit=limit,
                 now=self.db.clock(),
-                statistics=self._statistics,
+                hashes=self._hashes,
                 in_memory=self._in_memory(),
             )
         except StorageCorrupt:
@@ -174,7 +175,7 @@ class SqliteSearch(SqlitePart):
             faults=self.db.faults,
             caches=self.db.caches,
             verified=None if space is None else self.db.caches.verified(space),
-            words=WordSource(self._statistics, self._in_memory(), self._damaged),
+            words=WordSource(self._hashes, self._in_memory(), self._damaged),
         )
         self.db.postings.refresh_soon()
         if space is not None:

@@ -217,7 +217,7 @@ async def test_no_word_is_in_memory(storage: SqliteStorage) -> None:
     await save(storage, keyless("the zorilla sleeps"))
     await found_by_words(storage, "zorilla")
     await found_by_words(storage, "numbat")
-    known = search_of(storage)._statistics.hashes._known
+    known = search_of(storage)._hashes._known
     assert {type(each) for each in (*known, *(token for found in known.values() for token in found))} == {int}
     assert known[hash("numbat")] == (hash("numbat"),)
 
