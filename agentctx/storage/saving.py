@@ -26,9 +26,12 @@ from agentctx.storage.records import (
     Revision,
     SaveOutcome,
 )
-from agentctx.storage.steps import Statement, Steps
+from agentctx.storage.steps import Rows, Statement, Steps
 from agentctx.storage.versions import SaveCommand, Times, is_expired, least_trust
 from agentctx.wire import Trust
+
+WAS_FORGOTTEN: Final = """SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget'
+    UNION ALL SELECT 1 FROM forgotten WHERE entry = ? LIMIT 1"""
 
 
 class LiveEntry(NamedTuple):
@@ -93,13 +96,6 @@ class FindLive(Statement[FoundEntry]):
 @dataclass(frozen=True, slots=True)
 class FindState(Statement[EntryState]):
     """Find the state of an entry, whether or not it exists."""
-
-    entry_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class WasForgotten(Statement[bool]):
-    """Was the entry deliberately forgotten? Imports must skip it."""
 
     entry_id: str
 
@@ -211,9 +207,14 @@ def _captured(entry_id: str) -> Steps[SaveOutcome | None]:
     if live is not None:
         state = (yield from FindState(entry_id))._replace(pending=live.entry.pending)
         return state.outcome(entry_id, live.entry.version, Change.NONE)
-    if (yield from WasForgotten(entry_id)):
-        raise Forgotten(f"{entry_id!r} was forgotten here.")
+    yield from _refuse_forgotten(entry_id)
     return None
+
+
+def _refuse_forgotten(entry_id: str) -> Steps[None]:
+    """Raise `Forgotten` if the entry was deliberately forgotten."""
+    if (yield from Rows(WAS_FORGOTTEN, (entry_id, entry_id))):
+        raise Forgotten(f"{entry_id!r} was forgotten here.")
 
 
 def revise(command: SaveCommand, entry_id: str, revision: Revision) -> Steps[SaveOutcome]:
@@ -294,8 +295,8 @@ def import_entry(command: SaveCommand, draft: Draft, wanted: ImportOptions) -> S
     draft = yield from supersession.without_circles(draft, entry.id if entry else entry_id)
     is_live = entry is not None and entry.id == entry_id
     # An id that is live again was brought back on purpose.
-    if not (wanted.include_forgotten or is_live) and (yield from WasForgotten(entry_id)):
-        raise Forgotten(f"{entry_id!r} was forgotten here.")
+    if not (wanted.include_forgotten or is_live):
+        yield from _refuse_forgotten(entry_id)
     change = versions.change_by_import(entry, draft, wanted.updated)
     is_held = wanted.is_held and versions.is_held_by_import(entry, draft, change)
     if is_held and not wanted.dry_run:

@@ -31,7 +31,6 @@ from agentctx.storage.saving import (
     LiveEntry,
     NoteProvenance,
     Remember,
-    WasForgotten,
 )
 from agentctx.storage.steps import Execute, Rows, Statement, Steps
 from agentctx.storage.versions import SaveCommand
@@ -99,7 +98,6 @@ class Memory:
         FindRow: _find_row,
         FindExpired: _find_expired,
         FindState: lambda self, wanted: EntryState(True, wanted.entry_id in self.held, False),
-        WasForgotten: lambda self, wanted: wanted.entry_id in self.forgotten,
         LockEntry: lambda *_: None,
         NoteProvenance: _note,
         InsertVersion: _insert,
@@ -107,7 +105,7 @@ class Memory:
         Remember: lambda *_: None,
         ForgetRequests: lambda *_: None,
         Erase: lambda *_: 1,
-        Rows: lambda *_: (),
+        Rows: lambda self, wanted: [each for each in wanted.values if each in self.forgotten],
         Execute: lambda *_: 0,
     }
 
@@ -262,7 +260,7 @@ def test_an_import_keeps_id_and_times_and_a_dry_run_changes_nothing() -> None:
     assert memory.follow(
         saving.import_entry(COMMAND, draft(), imported(dry_run=True, is_held=True))
     ).quarantined
-    assert {type(each) for each in memory.done} == {FindLive, WasForgotten}
+    assert {type(each) for each in memory.done} == {FindLive, Rows}
     memory.follow(saving.import_entry(COMMAND, draft(), imported()))
     new = memory.only(InsertVersion)
     assert (new.entry_id, new.times) == ("a", (5, 6, NOW))

@@ -11,7 +11,6 @@ from agentctx.storage import forgetting, saving, supersession
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.readers import READ_TIMEOUT_S, Readers
 from agentctx.storage.sqlite import sql
-from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
 from agentctx.storage.sqlite.entries import lookup, writes
 from agentctx.storage.sqlite.entries.copying import COPY_STATEMENTS
@@ -31,7 +30,6 @@ EXECUTE: Final[sql.Functions] = {
     forgetting.FindRow: writes.find_row,
     forgetting.FindExpired: writes.find_expired,
     saving.FindState: writes.find_state,
-    saving.WasForgotten: lambda conn, wanted: chain.was_forgotten(conn, wanted.entry_id),
     forgetting.LockEntry: lambda *_: None,
     supersession.FindNamed: lookup.find_named,
     saving.NoteProvenance: provenance.note,

@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 from agentctx.storage import forgetting, saving, supersession
 from agentctx.storage.steps import Statement, Steps
 from agentctx_postgresql import locks, sql
-from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.connections import CHECK_TIMEOUT_S, READ_TIMEOUT_S, PostgresqlConnections
 from agentctx_postgresql.driver import BEGIN, Connection
 from agentctx_postgresql.entries import lookup, writes
@@ -27,7 +26,6 @@ EXECUTE: Final[sql.Functions] = {
     forgetting.FindRow: writes.find_row,
     forgetting.FindExpired: writes.find_expired,
     saving.FindState: writes.find_state,
-    saving.WasForgotten: lambda conn, wanted: audit_events.was_forgotten(conn, wanted.entry_id),
     forgetting.LockEntry: writes.lock,
     supersession.FindNamed: lookup.find_named,
     saving.InsertVersion: writes.insert_version,

@@ -60,16 +60,6 @@ def note_change(
         record(conn, trail.change_of_entry(audited, draft, entry_id, version, change, at=now), now=now)
 
 
-def was_forgotten(conn: Connection, entry_id: str) -> bool:
-    """Return whether the entry was deliberately forgotten; imports must skip it."""
-    row = conn.execute(
-        """SELECT EXISTS (SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget')
-               OR EXISTS (SELECT 1 FROM forgotten WHERE entry = ?)""",
-        (entry_id, entry_id),
-    ).fetchone()
-    return bool(row[0])
-
-
 def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
     """Return a page of rows, newest first."""
     given = {"seq < ?": wanted.before, "kind = ?": wanted.kind, "subject = ?": wanted.subject}

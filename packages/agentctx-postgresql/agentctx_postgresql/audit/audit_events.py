@@ -78,17 +78,6 @@ async def add(conn: Connection, events: Sequence[Event], *, now: int, chain: str
     conn.note_id(number, epoch)
 
 
-async def was_forgotten(conn: Connection, entry_id: str) -> bool:
-    """Return whether the entry was deliberately removed; imports must skip it."""
-    return bool(
-        await conn.fetchval(
-            """SELECT EXISTS (SELECT 1 FROM audit WHERE subject = $1 AND kind = 'forget')
-                   OR EXISTS (SELECT 1 FROM forgotten WHERE entry = $1)""",
-            entry_id,
-        )
-    )
-
-
 async def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
     """Return a page of rows, newest first; `seq` is the position of a row across all chains."""
     rows = await conn.fetch(_PAGE, wanted.before, wanted.kind, wanted.subject, wanted.limit)

@@ -282,7 +282,8 @@ class TestTable:
         assert await storage.audit.prune(before=0, keep=500) == 1_002
         verdict = await storage.audit.verify()
         assert (verdict.faults, verdict.rows) == (0, 501)
-        assert await storage.db.readers.run(lambda conn: chain.was_forgotten(conn, saved.id))
+        forgotten = "SELECT entry FROM forgotten"
+        assert await storage.db.readers.run(lambda conn: conn.execute(forgotten).fetchall()) == [(saved.id,)]
         assert (await change(storage, lambda conn: conn.execute("DELETE FROM audit WHERE seq < 1100"))).faults
 
     async def test_expired_rows_are_pruned_within_a_day(self, storage: SqliteStorage, time: DayClock) -> None:
