@@ -26,12 +26,14 @@ from agentctx.storage.records import (
     Revision,
     SaveOutcome,
 )
-from agentctx.storage.steps import Rows, Statement, Steps
+from agentctx.storage.steps import Execute, Rows, Statement, Steps
 from agentctx.storage.versions import SaveCommand, Times, is_expired, least_trust
 from agentctx.wire import Trust
 
 WAS_FORGOTTEN: Final = """SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget'
     UNION ALL SELECT 1 FROM forgotten WHERE entry = ? LIMIT 1"""
+_REMEMBER: Final = """INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
 
 
 class LiveEntry(NamedTuple):
@@ -164,13 +166,10 @@ class ChangeInPlace(Statement[tuple[Job, ...]]):
     live: LiveEntry
 
 
-@dataclass(frozen=True, slots=True)
-class Remember(Statement[None]):
-    """Record the answer to a request that wrote no version."""
-
-    request: IdempotencyKey
-    saved: SaveOutcome
-    now: int
+def remember(request: IdempotencyKey, saved: SaveOutcome, now: int) -> Execute:
+    """Record the answer to a request. With a key in use, PostgreSQL runs the transaction again."""
+    what = (saved.id, saved.version, saved.change.value)
+    return Execute(_REMEMBER, (request.principal, request.key, request.digest, *what, now))
 
 
 def save(command: SaveCommand, draft: Draft) -> Steps[SaveOutcome]:
@@ -263,7 +262,7 @@ def follow(
     state = WITH_JOBS if jobs else (yield from FindState(entry.id))._replace(pending=is_pending)
     saved = state.outcome(entry.id, entry.version, change, jobs)
     if command.idempotency:
-        yield from Remember(command.idempotency, saved, now)
+        yield from remember(command.idempotency, saved, now)
     return replace(saved, closed=closed) if closed else saved
 
 
@@ -272,7 +271,7 @@ def _unchanged(command: SaveCommand, live: LiveEntry) -> Steps[SaveOutcome]:
     state = (yield from FindState(entry.id))._replace(pending=entry.pending)
     saved = state.outcome(entry.id, entry.version, Change.NONE)
     if command.idempotency:
-        yield from Remember(command.idempotency, saved, command.now)
+        yield from remember(command.idempotency, saved, command.now)
     return saved
 
 

@@ -30,7 +30,6 @@ from agentctx.storage.saving import (
     InsertVersion,
     LiveEntry,
     NoteProvenance,
-    Remember,
 )
 from agentctx.storage.steps import Execute, Rows, Statement, Steps
 from agentctx.storage.versions import SaveCommand
@@ -102,7 +101,6 @@ class Memory:
         NoteProvenance: _note,
         InsertVersion: _insert,
         ChangeInPlace: lambda *_: (),
-        Remember: lambda *_: None,
         ForgetRequests: lambda *_: None,
         Erase: lambda *_: 1,
         Rows: lambda self, wanted: [each for each in wanted.values if each in self.forgotten],
@@ -148,7 +146,7 @@ def test_an_equal_save_writes_only_its_answer() -> None:
     memory = Memory(entry())
     saved = memory.follow(saving.save(replace(COMMAND, idempotency=REQUEST), draft()))
     assert saved.change is Change.NONE
-    assert memory.only(Remember).saved == saved
+    assert memory.only(Execute) == saving.remember(REQUEST, saved, NOW)
     assert not any(isinstance(each, InsertVersion | ChangeInPlace) for each in memory.done)
 
 

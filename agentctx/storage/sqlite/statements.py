@@ -35,7 +35,6 @@ EXECUTE: Final[sql.Functions] = {
     saving.NoteProvenance: provenance.note,
     saving.InsertVersion: writes.insert_version,
     saving.ChangeInPlace: writes.change_in_place,
-    saving.Remember: writes.remember,
     forgetting.ForgetRequests: writes.forget_requests,
     forgetting.Erase: writes.erase,
     **SPACE_STATEMENTS,

@@ -30,7 +30,6 @@ EXECUTE: Final[sql.Functions] = {
     supersession.FindNamed: lookup.find_named,
     saving.InsertVersion: writes.insert_version,
     saving.ChangeInPlace: writes.change_in_place,
-    saving.Remember: writes.remember,
     forgetting.ForgetRequests: writes.forget_requests,
     forgetting.Erase: writes.erase,
     **SPACE_STATEMENTS,

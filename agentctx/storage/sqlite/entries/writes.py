@@ -9,7 +9,7 @@ from agentctx.storage import forgetting, saving
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.ids import first_id
 from agentctx.storage.records import FORGOTTEN_DIGEST, Change, Draft, Job, SaveOutcome
-from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite import checksums, sql
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import chunks, lookup
 from agentctx.storage.sqlite.entries.rows import IS_EMBEDDING, IS_PENDING, texts_of_version
@@ -94,7 +94,7 @@ def insert_version(conn: Connection, new: saving.InsertVersion) -> SaveOutcome:
     state = saving.WITH_JOBS if jobs else find_state(conn, saving.FindState(entry_id))
     saved = state.outcome(entry_id, new.version, new.change, jobs)
     if command.idempotency:
-        remember(conn, saving.Remember(command.idempotency, saved, now))
+        sql.execute(conn, saving.remember(command.idempotency, saved, now))
     return saved
 
 
@@ -119,15 +119,6 @@ def change_in_place(conn: Connection, wanted: saving.ChangeInPlace) -> tuple[Job
     what = (draft, entry.id, entry.version, Change.IN_PLACE)
     chain.note_change(conn, command.audited, *what, now=command.now)
     return jobs
-
-
-def remember(conn: Connection, wanted: saving.Remember) -> None:
-    request, saved = wanted.request, wanted.saved
-    conn.execute(
-        """INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
-           VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        (request.principal, request.key, request.digest, saved.id, saved.version, saved.change, wanted.now),
-    )
 
 
 def forget_requests(conn: Connection, wanted: forgetting.ForgetRequests) -> None:

@@ -50,25 +50,17 @@ _ANSWER: Final = ("bigint", "text", "bytea", "text", "int", "text", "bigint")
 KEY_CONSTRAINT: Final = "idempotency_pkey"
 """The constraint that an Idempotency-Key in use violates."""
 
-
-def _remembering(first: int) -> str:
-    """Return a CTE that records answers; `answer_columns` returns its parameters, numbered from `$first`.
-
-    Of two transactions with the same key, the second waits for the first, and fails if it is committed.
-    """
-    casts = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(_ANSWER, first))
-    return f"""remembered AS (
-      INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
-      SELECT * FROM unnest({casts}))"""  # noqa: S608 - numbers of parameters
-
-
-REMEMBER: Final = f"WITH {_remembering(1)} SELECT"
+_ANSWERED: Final = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(_ANSWER, _ANSWERS))
+# Of two transactions with the same key, the second waits for the first, and fails if it is committed.
 _INSERT: Final = f"""
 WITH version AS (
   INSERT INTO entries ({_NAMES})
   SELECT {_VALUES} FROM unnest({_GIVEN}) WITH ORDINALITY AS g ({_NAMES}, place) ORDER BY place
   RETURNING seq, id, namespace, live),
-{chunks.INSERTING}, {_remembering(_ANSWERS)}
+{chunks.INSERTING},
+remembered AS (
+  INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
+  SELECT * FROM unnest({_ANSWERED}))
 SELECT version.id, {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = version.id),
   job.id, job.chunk, job.space, job.hash, job.ordinal,
   (SELECT confirm_save({chunks.ENABLED}, {audit_events.recording(_EVENTS)})), {audit_events.TRANSACTION}
@@ -145,12 +137,12 @@ async def _insert(
         *chunks.columns([each.chunks for each in new]),
         *(list(column) for column in zip(*rows, strict=True)),
         *audit_events.columns(events, now=0),
-        *answer_columns(answers),
+        *_answer_columns(answers),
     )
     return written, _saved(new, written)
 
 
-def answer_columns(answers: Iterable[tuple[IdempotencyKey, str, int, str, int]]) -> list[list[Any]]:
+def _answer_columns(answers: Iterable[tuple[IdempotencyKey, str, int, str, int]]) -> list[list[Any]]:
     """Return the parameters for recording answers: key, entry, version, change and time.
 
     They are in the order of the keys, so that transactions with the same keys do not deadlock.

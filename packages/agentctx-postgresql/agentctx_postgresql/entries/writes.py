@@ -133,13 +133,6 @@ async def change_in_place(conn: Connection, wanted: saving.ChangeInPlace) -> tup
     return jobs
 
 
-async def remember(conn: Connection, wanted: saving.Remember) -> None:
-    """The driver's error for a key in use means that the transaction is run again."""
-    request, saved = wanted.request, wanted.saved
-    answer = (request, saved.id, saved.version, saved.change.value, wanted.now)
-    await conn.execute(new_versions.REMEMBER, *new_versions.answer_columns([answer]))
-
-
 async def forget_requests(conn: Connection, wanted: forgetting.ForgetRequests) -> None:
     await conn.execute("DELETE FROM idempotency WHERE created < $1", wanted.before)
     await erasures.discard_old(conn)

@@ -11,7 +11,8 @@ from agentctx.storage.file.driver import Connection
 from agentctx.storage.forgetting import ForgetRequests
 from agentctx.storage.ids import first_id, new_id
 from agentctx.storage.records import Change, IdempotencyKey, SaveOutcome
-from agentctx.storage.saving import Remember
+from agentctx.storage.saving import remember
+from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import writes
 from agentctx_testing.drafts import START_MS
@@ -23,7 +24,7 @@ BEFORE = START_MS - 24 * HOUR_MS
 
 def claim(conn: Connection, entry: str, created: int) -> None:
     saved = SaveOutcome(id=entry, version=1, change=Change.CREATED)
-    writes.remember(conn, Remember(IdempotencyKey(1, entry, b"digest"), saved, created))
+    sql.execute(conn, remember(IdempotencyKey(1, entry, b"digest"), saved, created))
 
 
 def entries_with_a_key(conn: Connection) -> set[str]:
