@@ -188,7 +188,7 @@ async def run(
             capacity=settings.embedding.queue.capacity,
             refused=core.telemetry.quota_exceeded,
         )
-        quota_gate = QuotaGate(quotas, core.storage.usage.of)
+        quota_gate = QuotaGate(quotas, core.storage.usage)
         app = create_app(core, guard, settings, core.telemetry, proxy, quota_gate)
         api_server = HttpServer(app, [listening], settings.server, quotas)
         servers: list[Server] = [api_server, page_server(core, app, settings.server)]

@@ -31,13 +31,6 @@ from agentctx.storage.upkeep import UpkeepStorage
 from agentctx.times import Clock
 
 
-class UsageStorage(Protocol):
-    """The usage for quotas."""
-
-    async def of(self, principal: int) -> Usage:
-        """Return the usage of all versions saved by this uid. Raises `DeadlineExceeded`, `StorageFailed`."""
-
-
 class DatabaseFile(Protocol):
     """The files of an embedded database: backed up, and removed, moved or replaced by other programs."""
 
@@ -76,7 +69,6 @@ class Storage(Protocol):
     trust: TrustStorage
     audit: AuditStorage
     injections: InjectionStorage
-    usage: UsageStorage
     upkeep: UpkeepStorage
     scrub: ScrubStorage
     proofs: ProofStorage
@@ -96,6 +88,9 @@ class Storage(Protocol):
         """Wait until the writer has finished its current work. Raises the errors of a write."""
 
     async def stats(self) -> StorageStats: ...
+
+    async def usage(self, principal: int) -> Usage:
+        """Return the usage of all versions saved by this uid. Raises `DeadlineExceeded`, `StorageFailed`."""
 
     async def secret(self) -> bytes:
         """Return the installation's secret: 32 random bytes, created once."""

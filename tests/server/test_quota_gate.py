@@ -176,8 +176,8 @@ async def test_usage_is_the_text_that_the_user_saved(tmp_path: Path) -> None:
     async with running_core(tmp_path, None) as core:
         await save(core, key="a", content="é" * 100)
         await save(core, key="b", content="x" * 50)
-        assert await core.storage.usage.of(ME.uid) == Usage(250, 0)
-        assert await core.storage.usage.of(ME.uid + 1) == Usage(0, 0)
+        assert await core.storage.usage(ME.uid) == Usage(250, 0)
+        assert await core.storage.usage(ME.uid + 1) == Usage(0, 0)
 
 
 async def test_an_edited_entry_counts_for_the_user_who_edited_it(tmp_path: Path) -> None:
@@ -185,10 +185,10 @@ async def test_an_edited_entry_counts_for_the_user_who_edited_it(tmp_path: Path)
     async with running_core(tmp_path, None) as core:
         entry = await save(core, key="a", content="x" * 200)
         await core.entries.edit(entry.id, EditRequest(content="y" * 300), other)
-        assert await core.storage.usage.of(other.uid) == Usage(300, 0)
+        assert await core.storage.usage(other.uid) == Usage(300, 0)
         learning = await save(core, "learning", trigger="it fails", fix="again")
         await core.entries.outcome(learning.id, OutcomeRequest(success=True), other)
-        assert await core.storage.usage.of(other.uid) == Usage(300, 0), "counting an outcome stores no text"
+        assert await core.storage.usage(other.uid) == Usage(300, 0), "counting an outcome stores no text"
 
 
 class WatchedQuotas(Quotas):

@@ -164,7 +164,7 @@ async def test_a_namespace_is_forgotten_in_every_state_and_leaves_no_byte(tmp_pa
         assert (await core.entries.namespaces(ME)).namespaces == [
             NamespaceCount(namespace="user:ann2", entries=1)
         ]
-        assert (await core.storage.usage.of(ME.uid)).stored_bytes == len(FACT)
+        assert (await core.storage.usage(ME.uid)).stored_bytes == len(FACT)
         await embedded(core)
         census = await core.storage.upkeep.census()
         assert (census.entries, census.chunks, census.vectors, census.violations) == (1, 1, 1, 0)

@@ -86,12 +86,6 @@ class SqliteEntries(SqlitePart, EntryStorage):
         EntryStorage.__init__(self, follower, audit, **kept)
 
 
-class SqliteUsage(SqlitePart):
-    """`UsageStorage` on the SQLite file."""
-
-    of = reads(usage_of, timeout_s=LOOK_TIMEOUT_S)
-
-
 class SqliteFile:
     """`DatabaseFile` of the SQLite file."""
 
@@ -126,7 +120,6 @@ class SqliteStorage(Storage):
         self.injections = InjectionStorage(follower)
         self.scrub = SqliteScrub(connections)
         self.proofs = SqliteProofs(connections)
-        self.usage = SqliteUsage(connections)
         self.copying = CopyStorage(follower)
         self.chores = (Chore("rewriting", self.upkeep.rewriter.step),)
         self.file = SqliteFile(connections)
@@ -206,6 +199,9 @@ class SqliteStorage(Storage):
             wal_bytes=size_of(self.db.path.with_name(self.db.path.name + "-wal")),
             commits=self.db.writer.commits,
         )
+
+    async def usage(self, principal: int) -> Usage:
+        return await self.db.readers.run(partial(usage_of, principal=principal), timeout_s=LOOK_TIMEOUT_S)
 
     async def secret(self) -> bytes:
         found = await self.db.read(installation.find, name=installation.SECRET)

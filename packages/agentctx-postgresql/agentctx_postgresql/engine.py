@@ -22,7 +22,7 @@ from agentctx.times import Clock, wall_clock
 from agentctx.wire.wording import counted
 from agentctx_postgresql import installation, migrate
 from agentctx_postgresql.audit.audit_events import PostgresqlAudit
-from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, reads
+from agentctx_postgresql.connections import PostgresqlConnections
 from agentctx_postgresql.driver import Connection, Server
 from agentctx_postgresql.entries.entry_storage import PostgresqlEntries
 from agentctx_postgresql.presence import Presence
@@ -56,12 +56,6 @@ async def usage_of(conn: Connection, principal: int) -> Usage:
     return Usage(stored, waiting)
 
 
-class PostgresqlUsage(PostgresqlPart):
-    """`UsageStorage` on a PostgreSQL server."""
-
-    of = reads(usage_of, timeout_s=LOOK_TIMEOUT_S)
-
-
 log = structlog.get_logger("agentctx.storage")
 
 # A dump has transaction numbers of another cluster, maybe ahead of this one: no export page would end.
@@ -88,7 +82,6 @@ class PostgresqlStorage(Storage):
         )
         self.jobs = OutboxStorage(follower)
         self.spaces = PostgresqlSpaces(follower, connections)
-        self.usage = PostgresqlUsage(connections)
         self.search = PostgresqlSearch(connections)
         self.trust = TrustStorage(follower)
         self.upkeep = PostgresqlUpkeep(connections)
@@ -168,6 +161,9 @@ class PostgresqlStorage(Storage):
             commits=self.db.commits,
             warnings=warnings,
         )
+
+    async def usage(self, principal: int) -> Usage:
+        return await self.db.read(partial(usage_of, principal=principal), LOOK_TIMEOUT_S)
 
     async def secret(self) -> bytes:
         """Return the installation's 32 random bytes, generated once."""

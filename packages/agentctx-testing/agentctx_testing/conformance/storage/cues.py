@@ -137,9 +137,9 @@ class CueConformance:
         }
 
     async def test_cues_count_towards_stored_bytes(self, storage: Storage) -> None:
-        before = (await storage.usage.of(1000)).stored_bytes
+        before = (await storage.usage(1000)).stored_bytes
         await save(storage, draft())
-        bare = (await storage.usage.of(1000)).stored_bytes
+        bare = (await storage.usage(1000)).stored_bytes
         await save(storage, cued(*CUES, key="other"))
         cues = sum(len(cue.encode()) for cue in CUES)
-        assert (await storage.usage.of(1000)).stored_bytes - bare >= bare - before + cues
+        assert (await storage.usage(1000)).stored_bytes - bare >= bare - before + cues
