@@ -30,7 +30,7 @@ from agentctx.storage.records import StorageStats
 from agentctx.storage.spaces import SpaceStorage
 from agentctx.storage.sqlite import installation
 from agentctx.storage.sqlite.audit.chain import SqliteAudit
-from agentctx.storage.sqlite.backup.backup_file import SqliteBackups
+from agentctx.storage.sqlite.backup.backup_file import SqliteFile
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, looks_up, reads
 from agentctx.storage.sqlite.entries import lookup
 from agentctx.storage.sqlite.entries.rows import CUE_BYTES
@@ -84,16 +84,6 @@ class SqliteEntries(SqlitePart, EntryStorage):
     def __init__(self, follower: SqliteFollower, audit: AuditStorage, **kept: int) -> None:
         SqlitePart.__init__(self, follower.db)
         EntryStorage.__init__(self, follower, audit, **kept)
-
-
-class SqliteFile:
-    """`DatabaseFile` of the SQLite file."""
-
-    def __init__(self, connections: SqliteConnections) -> None:
-        writer = connections.writer
-        self._writer = writer
-        self.look = writer.inspect_files
-        self.back_up = SqliteBackups(connections).write
 
 
 log = structlog.get_logger("agentctx.storage")

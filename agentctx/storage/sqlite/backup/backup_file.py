@@ -166,10 +166,13 @@ def _vectors(conn: Connection) -> int:
     )
 
 
-class SqliteBackups(SqlitePart):
-    """Backups of the open SQLite file."""
+class SqliteFile(SqlitePart):
+    """`DatabaseFile` of the open SQLite file."""
 
-    async def write(self, target: Path) -> Backup:
+    async def look(self) -> None:
+        await self.db.writer.inspect_files()
+
+    async def back_up(self, target: Path) -> Backup:
         async with self.db.one_check:
             await asyncio.to_thread(check_target, target, self.db.path)
             await self._copy(target)
