@@ -119,17 +119,9 @@ def looks_up(function: Callable[Concatenate[Connection, ReadContext, P], T]) -> 
 
 def checks(function: Query[P, T]) -> Method[P, T]:
     """Return a method that runs the function like `SqliteConnections.check`."""
-    return _method(SqliteConnections.check, function)
 
-
-def removes(function: Query[P, T]) -> Method[P, T]:
-    """Return a method that runs a deleting function as one transaction; the data also leaves the files."""
-    return _method(SqliteConnections.remove, function)
-
-
-def _method(run: Callable[..., Coroutine[Any, Any, T]], function: Query[P, T]) -> Method[P, T]:
     async def method(self: SqlitePart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await run(self.db, function, *args, **kwargs)
+        return await self.db.check(function, *args, **kwargs)
 
     method.__doc__ = function.__doc__
     return method

@@ -24,7 +24,7 @@ from agentctx.storage.proofs import (
     vectors_by_space,
 )
 from agentctx.storage.records import Census
-from agentctx.storage.sqlite.connections import SqlitePart, reads, removes
+from agentctx.storage.sqlite.connections import SqlitePart, reads
 from agentctx.storage.sqlite.search import search, word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
@@ -171,5 +171,7 @@ class SqliteProofs(SqlitePart):
 
     count_violations = reads(_violations)
     vectors_by_space = reads(_by_space, timeout_s=LOOK_TIMEOUT_S)
-    remove_leftover_vectors = removes(_remove_leftover)
     canaries = reads(_canaries, timeout_s=LOOK_TIMEOUT_S)
+
+    async def remove_leftover_vectors(self) -> int:
+        return await self.db.remove(_remove_leftover)
