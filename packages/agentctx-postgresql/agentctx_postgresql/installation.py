@@ -1,4 +1,4 @@
-"""Values created once per installation. Every function runs inside the caller's transaction."""
+"""The installation's secret. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -7,32 +7,22 @@ from typing import Final
 
 from agentctx_postgresql.driver import Connection
 
-SECRET: Final = "secret"  # noqa: S105 - the name of a row
 SECRET_BYTES: Final = 32
+_FIND: Final = "SELECT value FROM installation WHERE name = 'secret'"
 
 
 async def secret(conn: Connection) -> bytes:
     """Return the installation's secret, creating it if missing; of concurrent daemons, the first wins."""
-    if (found := await find(conn, SECRET)) is not None:
+    if (found := await find(conn)) is not None:
         return found
     await conn.execute(
-        "INSERT INTO installation (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-        SECRET,
+        "INSERT INTO installation (name, value) VALUES ('secret', $1) ON CONFLICT DO NOTHING",
         secrets.token_bytes(SECRET_BYTES),
     )
-    return bytes(await conn.fetchval("SELECT value FROM installation WHERE name = $1", SECRET))
+    return bytes(await conn.fetchval(_FIND))
 
 
-async def find(conn: Connection, name: str) -> bytes | None:
-    """Return the value with this name, or None."""
-    value = await conn.fetchval("SELECT value FROM installation WHERE name = $1", name)
+async def find(conn: Connection) -> bytes | None:
+    """Return the installation's secret, or None before it was created."""
+    value = await conn.fetchval(_FIND)
     return None if value is None else bytes(value)
-
-
-async def remember(conn: Connection, name: str, value: bytes) -> None:
-    await conn.execute(
-        """INSERT INTO installation (name, value) VALUES ($1, $2)
-           ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
-        name,
-        value,
-    )

@@ -86,7 +86,7 @@ async def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
 
 async def verify(conn: Connection) -> ChainVerdict:
     """Verify every chain from its first row to its end."""
-    secret = await installation.find(conn, installation.SECRET) or b""
+    secret = await installation.find(conn) or b""
     walks = {}
     for chain, *head in await conn.fetch(_CHAINS):
         walk = walks[chain] = ChainWalk(secret)
