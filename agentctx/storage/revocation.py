@@ -49,12 +49,10 @@ _FORGET: Final = """UPDATE quarantine SET state = 'forgetting', revocation = ?
 class FindReached(Statement[Sequence[tuple[str, bool, bool]]]):
     """Asks for the source's entries and those derived from them: whether each is derived, and is quarantined.
 
-    An entry that is both of the source and derived comes twice. With `locks`, nothing is derived until the
-    end of the transaction.
+    An entry that is both of the source and derived comes twice.
     """
 
     source: Source
-    locks: bool
 
     def rows(self, path: str) -> Rows:
         """Return the query, given the SQL of the path of an entry's file."""
@@ -72,10 +70,8 @@ class FindReached(Statement[Sequence[tuple[str, bool, bool]]]):
 
 
 @dataclass(frozen=True, slots=True)
-class RevocationExists(Statement[bool]):
-    """Asks whether there is a revocation. Nothing is derived until the end of the transaction."""
-
-    revocation: int
+class LockTrust(Statement[None]):
+    """Lets nothing be derived until the end of the transaction."""
 
 
 def revoke(
@@ -85,7 +81,9 @@ def revoke(
 
     Without any, and with `dry_run`, only count them.
     """
-    reached = yield from FindReached(source, locks=not dry_run)
+    if not dry_run:
+        yield from LockTrust()
+    reached = yield from FindReached(source)
     entries = {entry for entry, is_derived, _ in reached if not is_derived}
     ids = list(dict.fromkeys(entry for entry, *_ in reached))
     held = {entry for entry, _, is_held in reached if is_held}
@@ -116,7 +114,8 @@ def forget(revocation: int) -> Steps[int]:
 
 
 def _require(revocation: int) -> Steps[None]:
-    if not (yield from RevocationExists(revocation)):
+    yield from LockTrust()
+    if not (yield from Rows("SELECT 1 FROM revocations WHERE id = ?", (revocation,))):
         raise NotFound(
             f"Revocation {revocation} does not exist.",
             hint="`agentctx get ID` shows the revocation of an entry.",

@@ -15,7 +15,7 @@ from agentctx.storage.quarantine import (
     RemoveChunks,
 )
 from agentctx.storage.records import Entry
-from agentctx.storage.revocation import FindReached, RevocationExists
+from agentctx.storage.revocation import FindReached, LockTrust
 from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.entries import chunks, lookup
 from agentctx.storage.sqlite.search.filters import ATTRIBUTES
@@ -42,17 +42,13 @@ def _find_sound(conn: Connection, wanted: FindSound) -> tuple[int, Entry] | None
         return None
 
 
-def _revocation_exists(conn: Connection, wanted: RevocationExists) -> bool:
-    return bool(conn.execute("SELECT 1 FROM revocations WHERE id = ?", (wanted.revocation,)).fetchone())
-
-
 TRUST_STATEMENTS: Final[sql.Functions] = {
     FindProvenance: lambda conn, each: provenance.known(conn, each.entries),
     FindOfNamespace: _of_namespace,
     FindReached: lambda conn, each: sql.execute(
         conn, each.rows(f"json_extract({ATTRIBUTES}, '$.source')")
     ).fetchall(),
-    RevocationExists: _revocation_exists,
+    LockTrust: lambda _conn, _statement: None,
     NoteHidden: lambda _conn, _statement: None,
     FindSound: _find_sound,
     RemoveChunks: lambda conn, each: chunks.remove(conn, each.seq),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage import quarantine, saving
@@ -17,7 +17,7 @@ from agentctx.storage.quarantine import (
     reason_of,
 )
 from agentctx.storage.records import Entry, Job
-from agentctx.storage.revocation import FindReached, RevocationExists
+from agentctx.storage.revocation import FindReached, LockTrust
 from agentctx.storage.trust import NO_PROVENANCE, Provenance, RecordedState
 from agentctx.storage.trust_storage import FindProvenance
 from agentctx.wire import Trust
@@ -82,17 +82,6 @@ async def _of_namespace(conn: Connection, wanted: FindOfNamespace) -> list[str]:
     return [row["id"] for row in rows]
 
 
-async def _find_reached(conn: Connection, wanted: FindReached) -> list[Any]:
-    if wanted.locks:
-        await locks.lock_trust(conn)
-    return await sql.fetch(conn, wanted.rows("e.attributes->>'source'"))
-
-
-async def _revocation_exists(conn: Connection, wanted: RevocationExists) -> bool:
-    await locks.lock_trust(conn)
-    return await conn.fetchval("SELECT 1 FROM revocations WHERE id = $1", wanted.revocation) is not None
-
-
 async def _find_sound(conn: Connection, wanted: FindSound) -> tuple[int, Entry] | None:
     try:
         return await lookup.get(conn, wanted.entry, now=wanted.now)
@@ -109,8 +98,8 @@ TRUST_STATEMENTS: Final[sql.Functions] = {
     saving.NoteProvenance: _note,
     FindProvenance: lambda conn, each: _provenance(conn, each.entries),
     FindOfNamespace: _of_namespace,
-    FindReached: _find_reached,
-    RevocationExists: _revocation_exists,
+    LockTrust: lambda conn, _: locks.lock_trust(conn),
+    FindReached: lambda conn, each: sql.fetch(conn, each.rows("e.attributes->>'source'")),
     NoteHidden: lambda conn, each: record_erasure(conn, each.entries),
     FindSound: _find_sound,
     RemoveChunks: lambda conn, each: chunks.remove(conn, each.seq),
