@@ -103,8 +103,26 @@ class WordResults(NamedTuple):
     counts: TermCounts
 
 
+Hit = TypeVar("Hit", WordHit, NearestChunk)
+CUE_OVERFETCH: Final = 3
+"""Factor by which more hits are requested if several belong to one entry."""
+TURNS_OF: Final = "observation"
+"""The collection whose sessions are conversations."""
+REACH: Final = 2
+"""How many turns are returned in each direction."""
 Neighbours: TypeAlias = dict[int, dict[int, int]]
 """The chunks around each chunk of a conversation, by offset: -2 and -1 precede it, 1 and 2 follow it."""
+
+
+class SaidAround(NamedTuple):
+    """The chunk of an entry, and those of the entries said before and after it, nearest first.
+
+    None stands for an entry of several chunks: it is not a turn, because it says enough by itself.
+    """
+
+    turn: int | None
+    before: Sequence[int | None]
+    after: Sequence[int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +221,31 @@ class SampledChunk:
     entry: str
     namespace: str
     text: str
+
+
+def neighbours(rows: Mapping[int, SaidAround]) -> Neighbours:
+    """Return the turns beside those chunks that are turns of a conversation."""
+    beside = {chunk: _beside(row) for chunk, row in rows.items()}
+    # One or two entries of a session are notes, not a conversation.
+    return {chunk: others for chunk, others in beside.items() if len(others) > 1}
+
+
+def _beside(row: SaidAround) -> dict[int, int]:
+    if row.turn is None:
+        return {}
+    before = {-at: turn for at, turn in enumerate(row.before, 1)}
+    after = dict(enumerate(row.after, 1))
+    return {at: turn for at, turn in sorted((before | after).items()) if turn is not None}
+
+
+def best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """Return the hits of the first `limit` chunks in order: of each the best by text and the best by a cue."""
+    chunks = set(list(dict.fromkeys(hit.chunk for hit in hits))[:limit])
+    best: dict[tuple[int, bool], Hit] = {}
+    for hit in hits:
+        if hit.chunk in chunks:
+            best.setdefault((hit.chunk, bool(hit.cue)), hit)
+    return list(best.values())
 
 
 class SearchStorage(Protocol):

@@ -19,6 +19,7 @@ from agentctx.storage.entries import (
 from agentctx.storage.faults import Faults, ReadContext
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.file.vec0 import for_lookups
+from agentctx.storage.filters import LAST_CHARACTER
 from agentctx.storage.ids import is_id
 from agentctx.storage.quarantine import WAITS
 from agentctx.storage.records import Entry
@@ -31,16 +32,12 @@ from agentctx.storage.sqlite.entries.rows import (
     VERSION,
     verified,
 )
-from agentctx.storage.sqlite.search.filters import LAST_CHARACTER, entry_condition
+from agentctx.storage.sqlite.search.filters import entry_condition
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.supersession import NOT_SUPERSEDED, FindNamed
 from agentctx.storage.versions import is_expired
 
 MAX_ROW = 2**63 - 1
-LAST_ID = "\U0010ffff"
-"""Sorts after every id."""
-
-
 _LOOK_UP = """SELECT 1 FROM entries INDEXED BY {index}
     WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)"""
 _LOOK_UPS = tuple(_LOOK_UP.format(index=index) for index in ("entries_live_id", "sqlite_autoindex_entries_1"))
@@ -171,7 +168,7 @@ def page(
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     rows = conn.execute(
         f"{select} WHERE {condition.sql} AND e.id < ? ORDER BY e.id DESC LIMIT ?",
-        (*condition.parameters, LAST_ID if before is None else before, limit + 1),
+        (*condition.parameters, LAST_CHARACTER if before is None else before, limit + 1),
     )
     shown, is_last = _shown(rows, limit)
     read = partial(verified, with_content=with_content)

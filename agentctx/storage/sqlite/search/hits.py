@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.search import NearestChunk, WordHit
+from agentctx.storage.search import CUE_OVERFETCH, Hit, best_of
 
-CUE_OVERFETCH = 3
-"""Factor by which more hits are requested if several belong to one entry."""
-
-_Hit = TypeVar("_Hit", WordHit, NearestChunk)
 _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.hash, entries.attributes,
       shown.id
     FROM json_each(?) hit CROSS JOIN chunks ON chunks.id = hit.value AND chunks.cue <> 0
@@ -25,7 +20,7 @@ _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.
 Looked up by id, that chunk is read from its row: a damaged index could return the wrong row."""
 
 
-def best_per_chunk(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
+def best_per_chunk(find: Callable[[int], list[Hit]], limit: int) -> list[Hit]:
     """Return the hits of the first `limit` chunks in order: for each the best by text and the best by a cue.
 
     `find` returns the first hits; it is asked for more, so that cues of one entry do not displace others.
@@ -38,15 +33,10 @@ def best_per_chunk(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
         if len(more) == len(hits):
             break
         hits = more
-    chunks = set(list(dict.fromkeys(hit.chunk for hit in hits))[:limit])
-    best: dict[tuple[int, bool], _Hit] = {}
-    for hit in hits:
-        if hit.chunk in chunks:
-            best.setdefault((hit.chunk, bool(hit.cue)), hit)
-    return list(best.values())
+    return best_of(hits, limit)
 
 
-def resolve_cues(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
+def resolve_cues(conn: Connection, hits: Sequence[Hit]) -> list[Hit]:
     """Replace the chunks of cues (`cue`) by the texts they lead to; drop damaged cues."""
     cues = [hit.chunk for hit in hits if hit.cue]
     if not cues:

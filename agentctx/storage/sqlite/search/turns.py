@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.search import Filter, Neighbours
+from agentctx.storage.search import REACH, TURNS_OF, Filter, Neighbours, SaidAround, neighbours
 from agentctx.storage.sqlite.search import filters, traits
 from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.search.traits import Rows
-
-REACH = 2
-"""How many turns are returned in each direction."""
-TURNS_OF = "observation"
-"""The collection whose sessions are conversations."""
 
 _SIDE = """(SELECT group_concat(seq) FROM (SELECT e.seq FROM entries e INDEXED BY entries_turns
     WHERE e.live = 1 AND e.session <> '' AND e.namespace = here.namespace
@@ -37,26 +32,17 @@ class _Row(NamedTuple):
 
 
 def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> tuple[Neighbours, Rows]:
-    """Return the chunks beside those in a conversation that the filter allows, and the rows of all turns.
-
-    An entry of several chunks is not a turn, because it says enough by itself.
-    """
+    """Return the chunks beside those in a conversation that the filter allows, and the rows of all turns."""
     rows = _rows(conn, chunks, filters.entry_condition(wanted, now=now))
     found = traits.of_entries(
         conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)}
     )
-    turns = {row.seq: row.chunk for row in found.values()}
-    beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
-    # One or two entries of a session are notes, not a conversation.
-    return {chunk: others for chunk, others in beside.items() if len(others) > 1}, found
-
-
-def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
-    if row.seq not in turns:
-        return {}
-    before = {-at: seq for at, seq in enumerate(row.before, 1)}
-    after = dict(enumerate(row.after, 1))
-    return {at: turns[seq] for at, seq in sorted((before | after).items()) if seq in turns}
+    turn = {row.seq: row.chunk for row in found.values()}.get
+    said = {
+        chunk: SaidAround(turn(row.seq), [*map(turn, row.before)], [*map(turn, row.after)])
+        for chunk, row in rows.items()
+    }
+    return neighbours(said), found
 
 
 def _rows(conn: Connection, chunks: Sequence[int], condition: Condition) -> dict[int, _Row]:

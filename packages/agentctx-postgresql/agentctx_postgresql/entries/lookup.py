@@ -17,6 +17,7 @@ from agentctx.storage.entries import (
     ExportSelection,
 )
 from agentctx.storage.faults import Faults, ReadContext
+from agentctx.storage.filters import LAST_CHARACTER
 from agentctx.storage.ids import is_id
 from agentctx.storage.quarantine import WAITS
 from agentctx.storage.records import Entry
@@ -24,10 +25,8 @@ from agentctx.storage.search import Filter
 from agentctx.storage.supersession import NOT_SUPERSEDED, FindNamed
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, verified
-from agentctx_postgresql.search.filters import LAST_CHARACTER, Parameters, entry_condition
+from agentctx_postgresql.search.filters import Parameters, entry_condition
 
-LAST_ID: Final = "\U0010ffff"
-"""Sorts after every id."""
 ROWS_AT_ONCE: Final = 20
 """Number of rows fetched at once, limited because a text may be a megabyte long."""
 _WITH_ID: Final = f"{SELECT_ENTRY} WHERE e.live AND e.namespace = $1 AND e.id = $2"
@@ -129,7 +128,7 @@ async def page(
     parameters = Parameters()
     condition = entry_condition(wanted, parameters, now=at.now)
     select = SELECT_ENTRY if with_content else SELECT_HEAD
-    below = parameters.add(LAST_ID if before is None else before)
+    below = parameters.add(LAST_CHARACTER if before is None else before)
     count = parameters.add(limit + 1)
     rows = conn.cursor(
         f"{select} WHERE {condition} AND e.id < {below} ORDER BY e.id DESC LIMIT {count}",

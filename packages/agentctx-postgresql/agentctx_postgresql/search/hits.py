@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import isfinite
-from typing import Final, TypeVar
+from typing import Final
 
-from agentctx.storage.search import Filter, NearestChunk, WordHit
+from agentctx.storage.search import CUE_OVERFETCH, Filter, Hit, best_of
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.search.filters import Parameters, entry_condition
 
-Hit = TypeVar("Hit", WordHit, NearestChunk)
 CUSTOM_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 """A generic plan does not know how many entries match a filter."""
-CUE_OVERFETCH: Final = 3
-"""Factor by which the limit is raised if several hits belong to one entry."""
 
 _IS_MORE: Final = "SELECT EXISTS (SELECT 1 FROM entries e WHERE {condition} OFFSET {few})"
 _HITS: Final = """SELECT CASE c.cue WHEN 0 THEN c.id ELSE shown.id END, e.id, hit.value,
@@ -48,7 +44,7 @@ async def first_hits(
         rows = await conn.fetch(sql, *parameters, max_rows)
         hits = [kind(*row) for row in rows if row[0] is not None and isfinite(row[2])]
         if len(rows) < max_rows or len({hit.chunk for hit in hits}) >= limit:
-            return _best_of(hits, limit)
+            return best_of(hits, limit)
         max_rows *= CUE_OVERFETCH
 
 
@@ -57,13 +53,3 @@ async def matches_more_than(conn: Connection, wanted: Filter, few: int, *, now: 
     parameters = Parameters()
     condition = entry_condition(wanted, parameters, now=now)
     return bool(await conn.fetchval(_IS_MORE.format(condition=condition, few=few), *parameters))
-
-
-def _best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """Return the hits of the first chunks, in order."""
-    chunks = set(list(dict.fromkeys(hit.chunk for hit in hits))[:limit])
-    best: dict[tuple[int, bool], Hit] = {}
-    for hit in hits:
-        if hit.chunk in chunks:
-            best.setdefault((hit.chunk, bool(hit.cue)), hit)
-    return list(best.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import is_chunk, stored_cues
@@ -12,6 +12,8 @@ from agentctx.storage.faults import Faults
 from agentctx.storage.location import locate
 from agentctx.storage.passage_traits import PassageTraits, TextTraits, WordFinder, traits_of
 from agentctx.storage.search import (
+    REACH,
+    TURNS_OF,
     ChunksWithTurns,
     Distances,
     Filter,
@@ -19,12 +21,14 @@ from agentctx.storage.search import (
     NearestChunk,
     Neighbours,
     ResolvedChunk,
+    SaidAround,
     SampledChunk,
     SearchWords,
     Steps,
     Texts,
     WithTurns,
     WordResults,
+    neighbours,
 )
 from agentctx.storage.vectors import Vectors
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
@@ -173,11 +177,6 @@ def _sound_text(row: Any) -> str | None:
     return row["content"][start:end] if is_sound else None
 
 
-REACH = 2
-"""Number of turns in each direction."""
-TURNS_OF = "observation"
-"""The collection whose sessions are conversations."""
-
 _TURN = "(SELECT min(id) FROM chunks WHERE entry = {seq} AND cue = 0 HAVING count(*) = 1)"
 _SIDE = """ARRAY(SELECT {turn} FROM entries e WHERE e.session <> '' AND e.namespace = here.namespace
       AND e.collection = here.collection AND e.session = here.session
@@ -188,39 +187,8 @@ _SAID_AROUND = """SELECT chunks.id, {turn}, {before}, {after}
     WHERE chunks.id = ANY({chunks}) AND here.live AND here.session <> '' AND here.collection = {turns_of}"""
 
 
-class _TurnRow(NamedTuple):
-    """The chunk of an entry, and those of the entries said before and after it, nearest first.
-
-    None stands for an entry with several chunks.
-    """
-
-    turn: int | None
-    before: list[int | None]
-    after: list[int | None]
-
-
 async def _turns_around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Neighbours:
-    """Return the chunks next to those in a conversation that are within the filter.
-
-    An entry with several chunks provides its own context, so it does not count as a turn.
-    """
-    beside = {chunk: _beside(row) for chunk, row in (await _rows_around(conn, chunks, wanted, now)).items()}
-    # A session with only one or two entries has notes, not a conversation.
-    return {chunk: others for chunk, others in beside.items() if len(others) > 1}
-
-
-def _beside(row: _TurnRow) -> dict[int, int]:
-    if row.turn is None:
-        return {}
-    before = {-at: turn for at, turn in enumerate(row.before, 1)}
-    after = dict(enumerate(row.after, 1))
-    return {at: turn for at, turn in sorted((before | after).items()) if turn is not None}
-
-
-async def _rows_around(
-    conn: Connection, chunks: Sequence[int], wanted: Filter, now: int
-) -> dict[int, _TurnRow]:
-    """Return the turns around each chunk's entry, if it was said in a session."""
+    """Return the chunks next to those in a conversation that are within the filter."""
     parameters = Parameters()
     condition = entry_condition(wanted, parameters, now=now)
     side = partial(_SIDE.format, turn=_TURN.format(seq="e.seq"), condition=condition, reach=REACH)
@@ -231,7 +199,7 @@ async def _rows_around(
         chunks=parameters.add(list(chunks)),
         turns_of=parameters.add(TURNS_OF),
     )
-    return {chunk: _TurnRow(*row) for chunk, *row in await conn.fetch(sql, *parameters)}
+    return neighbours({chunk: SaidAround(*row) for chunk, *row in await conn.fetch(sql, *parameters)})
 
 
 async def follow(
