@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from agentctx import wire
@@ -239,13 +240,17 @@ def _beside(row: SaidAround) -> dict[int, int]:
 
 
 def best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """Return the hits of the first `limit` chunks in order: of each the best by text and the best by a cue."""
+    """Return the hits of the first `limit` chunks in order: of each the best by text and by a cue."""
     chunks = set(list(dict.fromkeys(hit.chunk for hit in hits))[:limit])
     best: dict[tuple[int, bool], Hit] = {}
     for hit in hits:
         if hit.chunk in chunks:
             best.setdefault((hit.chunk, bool(hit.cue)), hit)
     return list(best.values())
+
+
+def _one(read: Read) -> Steps[Any]:
+    return (yield read)
 
 
 class SearchStorage(Protocol):
@@ -259,6 +264,8 @@ class SearchStorage(Protocol):
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         """Return the nearest hits in a space, ascending, for up to `limit` chunks, by text and by cue."""
+        hits: list[NearestChunk] = await self.follow(partial(_one, Nearest(query, wanted, limit)), space)
+        return hits
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         """Return the exact distances of the chunks that have a vector in the space."""
@@ -274,6 +281,8 @@ class SearchStorage(Protocol):
 
         Cues are omitted, because their text is never shown.
         """
+        found: dict[int, ResolvedChunk] = await self.follow(partial(_one, Texts(chunks, wanted)), None)
+        return found
 
     async def follow(self, steps: Callable[[], Steps[T]], space: int | None) -> T:
         """Return the result of the steps, whose reads are made at once: one visit to the database.

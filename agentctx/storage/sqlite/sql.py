@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from agentctx.storage.file.driver import Connection
-from agentctx.storage.steps import Execute, ExecuteMany, LockEntries, Rows, Statement, Steps
+from agentctx.storage.steps import Execute, ExecuteMany, LockEntries, Rows
 
 T = TypeVar("T")
-Functions: TypeAlias = Mapping[type[Statement[Any]], Callable[[Connection, Any], Any]]
+Functions: TypeAlias = Mapping[type, Callable[[Connection, Any], Any]]
+Asking: TypeAlias = Generator[Any, Any, T]
+"""Steps of a change, or reads of a question."""
 
 _GIVEN: Final = "(SELECT value AS id FROM json_each(?))"
 
@@ -35,7 +37,7 @@ SQL: Final[Functions] = {
 }
 
 
-def follow(conn: Connection, steps: Steps[T] | Callable[[], Steps[T]], functions: Functions = SQL) -> T:
+def follow(conn: Connection, steps: Asking[T] | Callable[[], Asking[T]], functions: Functions = SQL) -> T:
     """Return the result of the steps, or of those that a function begins.
 
     `functions` execute their statements; the default executes plain SQL. Runs inside the caller's

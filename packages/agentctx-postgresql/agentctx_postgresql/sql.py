@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 
-from agentctx.storage.steps import Execute, ExecuteMany, LockEntries, Rows, Statement, Steps
+from agentctx.storage.steps import Execute, ExecuteMany, LockEntries, Rows
 from agentctx_postgresql import locks
 from agentctx_postgresql.driver import Connection
 
 T = TypeVar("T")
-Functions: TypeAlias = Mapping[type[Statement[Any]], Callable[[Connection, Any], Awaitable[Any]]]
+Functions: TypeAlias = Mapping[type, Callable[[Connection, Any], Awaitable[Any]]]
 
 _VALUE: Final = re.compile(r"(IN )?\?(ids|numbers)?")
 _ARRAYS: Final = {"ids": "text[]", "numbers": "bigint[]"}
@@ -57,7 +57,7 @@ SQL: Final[Functions] = {
 }
 
 
-async def follow(conn: Connection, steps: Steps[T], functions: Functions = SQL) -> T:
+async def follow(conn: Connection, steps: Generator[Any, Any, T], functions: Functions = SQL) -> T:
     """Return the result of the steps. `functions` execute their statements; the default executes plain SQL.
 
     Runs inside the caller's transaction, which an error rolls back.

@@ -15,8 +15,7 @@ from agentctx.storage.search import (
     Distances,
     Filter,
     Nearest,
-    NearestChunk,
-    ResolvedChunk,
+    SearchStorage,
     SearchWords,
     Steps,
     TermCounts,
@@ -24,6 +23,7 @@ from agentctx.storage.search import (
     WithTurns,
     WordResults,
 )
+from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.search import fts, search, vector_search
 from agentctx.storage.sqlite.search.keyword_search import FindPostings
@@ -97,17 +97,14 @@ def follow(
         reads[Nearest] = partial(
             vector_search.by_vector, conn, space, now=now, faults=faults, caches=caches, verified=verified
         )
-    steps, answer = begin(), None
-    while True:
-        try:
-            read = steps.send(answer)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        answer = reads[type(read)](*read)
+    return sql.follow(conn, begin, {kind: _given(find) for kind, find in reads.items()})
 
 
-class SqliteSearch(SqlitePart):
+def _given(find: Callable[..., Any]) -> Callable[[Connection, Any], Any]:
+    return lambda _conn, read: find(*read)
+
+
+class SqliteSearch(SqlitePart, SearchStorage):
     """`SearchStorage` on the SQLite file."""
 
     def __init__(self, connections: SqliteConnections) -> None:
@@ -137,21 +134,6 @@ class SqliteSearch(SqlitePart):
     def _damaged(self) -> None:
         self.db.keyword_gap = UNREADABLE
 
-    async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
-        hits = await self.db.read(
-            vector_search.by_vector,
-            space=space,
-            query=query,
-            wanted=wanted,
-            limit=limit,
-            now=self.db.clock(),
-            faults=self.db.faults,
-            caches=self.db.caches,
-            verified=self.db.caches.verified(space),
-        )
-        self.db.caches.refresh_soon(space)
-        return hits
-
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         return await self.db.read(
             vector_search.distances,
@@ -159,11 +141,6 @@ class SqliteSearch(SqlitePart):
             chunks=chunks,
             faults=self.db.faults,
             verified=self.db.caches.verified(space),
-        )
-
-    async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
-        return await self.db.read(
-            search.resolve, chunks=chunks, wanted=wanted, now=self.db.clock(), faults=self.db.faults
         )
 
     async def follow(self, begin: Callable[[], Steps[T]], space: int | None) -> T:

@@ -18,11 +18,11 @@ from agentctx.storage.search import (
     Distances,
     Filter,
     Nearest,
-    NearestChunk,
     Neighbours,
     ResolvedChunk,
     SaidAround,
     SampledChunk,
+    SearchStorage,
     SearchWords,
     Steps,
     Texts,
@@ -31,6 +31,7 @@ from agentctx.storage.search import (
     neighbours,
 )
 from agentctx.storage.vectors import Vectors
+from agentctx_postgresql import sql
 from agentctx_postgresql.connections import PostgresqlConnections, PostgresqlPart, queries
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries.rows import SELECT_CHUNKS, entry_of, verified
@@ -221,17 +222,14 @@ async def follow(
     if space is not None:
         reads[Nearest] = partial(vector_search.by_vector, conn, indexes, space, now=now)
         reads[Distances] = partial(vector_search.distances, conn, space)
-    steps, answer = begin(), None
-    while True:
-        try:
-            read = steps.send(answer)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        answer = await reads[type(read)](*read)
+    return await sql.follow(conn, begin(), {kind: _given(find) for kind, find in reads.items()})
 
 
-class PostgresqlSearch(PostgresqlPart):
+def _given(find: Callable[..., Awaitable[Any]]) -> Callable[[Connection, Any], Awaitable[Any]]:
+    return lambda _conn, read: find(*read)
+
+
+class PostgresqlSearch(PostgresqlPart, SearchStorage):
     """`SearchStorage` on a PostgreSQL server."""
 
     def __init__(self, connections: PostgresqlConnections) -> None:
@@ -244,16 +242,6 @@ class PostgresqlSearch(PostgresqlPart):
         return await self.db.query(
             lambda conn: keyword_search.by_words(conn, common, question, wanted, limit, now=now)
         )
-
-    async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
-        now, indexes = self.db.clock(), self._indexes
-        return await self.db.query(
-            lambda conn: vector_search.by_vector(conn, indexes, space, query, wanted, limit, now=now)
-        )
-
-    async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
-        now, faults = self.db.clock(), self.db.faults
-        return await self.db.query(lambda conn: resolve(conn, chunks, wanted, now=now, faults=faults))
 
     async def follow(self, begin: Callable[[], Steps[T]], space: int | None) -> T:
         return await self.db.query(
