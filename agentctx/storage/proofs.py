@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from agentctx.storage.records import Space, SpaceState
+from agentctx.storage.records import SpaceState
+from agentctx.storage.spaces import DropVectors, LockSpaces, SelectSpaces, space_of
+from agentctx.storage.steps import Follower, Rows, Statement, Steps
 from agentctx.storage.stop_words import STOP_WORDS
 from agentctx.storage.vectors import Vectors
 
 _NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
 # Compiled on first use: 4 ms that the daemon's start does not take.
 _PLAIN_WORD: Final = rf"(?<![{_NO_WORD}])[A-Za-z]{{3,40}}(?![{_NO_WORD}])"
+_JOBS: Final = "SELECT id, (SELECT count(*) FROM jobs WHERE space = spaces.id) FROM spaces WHERE enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,29 @@ class Canary:
     vectors: Mapping[int, Vectors]
 
 
-class ProofStorage(Protocol):
-    """Checks of stored data that change nothing."""
+@dataclass(frozen=True, slots=True)
+class CountVectors(Statement[Mapping[int, int]]):
+    """Asks for the numbers of stored vectors by space id.
+
+    `of_prepared`: of living spaces, whose tables are complete; otherwise of every table there is.
+    """
+
+    of_prepared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FindCanaries(Statement[list[Canary]]):
+    """Asks for what `ProofStorage.canaries` returns."""
+
+    limit: int
+    max_chunks: int
+
+
+class ProofStorage:
+    """Checks of stored data that change nothing, on either engine."""
+
+    def __init__(self, connections: Follower) -> None:
+        self.db = connections
 
     async def count_violations(self) -> int:
         """Return the violations of the invariant that row counts alone reveal; takes milliseconds. 0 is no
@@ -58,25 +82,32 @@ class ProofStorage(Protocol):
         Raises:
             DeadlineExceeded, StorageFailed.
         """
+        return await self.db.look(_violations)
 
     async def vectors_by_space(self) -> list[SpaceVectors]:
         """Return every space, and every id with stored vectors but no space, ascending."""
+        return await self.db.look(_by_space, is_long=True)
 
     async def remove_leftover_vectors(self) -> int:
         """Remove the vectors of retired and missing spaces; return how many."""
+        return await self.db.change(_remove_leftover, lambda _: self.db.notes.note_deletion())
 
     async def canaries(self, limit: int, *, max_chunks: int) -> list[Canary]:
         """Sample up to `limit` live chunks evenly; their words occur in at most `max_chunks` chunks."""
+        return await self.db.look(lambda: iter(FindCanaries(limit, max_chunks)), is_long=True)
 
 
-def counted_violations(chunks: int, vectors: Mapping[int, int], jobs: Mapping[int, int]) -> int:
-    """Return the violations that counts reveal: of vectors, by prepared space, and jobs, by enabled space."""
+def _violations() -> Steps[int]:
+    ((chunks,),) = yield from Rows("SELECT count(*) FROM chunks")
+    vectors = yield from CountVectors(of_prepared=True)
+    jobs = yield from Rows(_JOBS)
     surplus = sum(max(0, count - chunks) for count in vectors.values())
-    return surplus + sum(max(0, chunks - count - vectors.get(space, 0)) for space, count in jobs.items())
+    return surplus + sum(max(0, chunks - count - vectors.get(space, 0)) for space, count in jobs)
 
 
-def vectors_by_space(spaces: Iterable[Space], counts: Mapping[int, int]) -> list[SpaceVectors]:
-    """Join all spaces with the numbers of stored vectors by space id; in the order of the ids."""
+def _by_space() -> Steps[list[SpaceVectors]]:
+    spaces = [space_of(row) for row in (yield from SelectSpaces())]
+    counts = yield from CountVectors(of_prepared=False)
     known = {
         space.id: SpaceVectors(
             space.id, space.state, space.enabled, space.fingerprint, counts.get(space.id, 0)
@@ -90,9 +121,13 @@ def vectors_by_space(spaces: Iterable[Space], counts: Mapping[int, int]) -> list
     return [each for _, each in sorted((strangers | known).items())]
 
 
-def leftovers(stored: Iterable[SpaceVectors]) -> list[SpaceVectors]:
-    """Return the retired and missing spaces that still have vectors."""
-    return [each for each in stored if each.vectors and each.state in {None, SpaceState.RETIRED}]
+def _remove_leftover() -> Steps[int]:
+    yield from LockSpaces()
+    stored = yield from _by_space()
+    left = [each for each in stored if each.vectors and each.state in {None, SpaceState.RETIRED}]
+    for each in left:
+        yield from DropVectors(each.space)
+    return sum(each.vectors for each in left)
 
 
 def plain_words(text: str, limit: int) -> list[str]:

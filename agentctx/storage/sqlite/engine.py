@@ -25,6 +25,7 @@ from agentctx.storage.file.writer import Writer
 from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.offline import size_of
+from agentctx.storage.proofs import ProofStorage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.spaces import SpaceStorage
@@ -39,7 +40,6 @@ from agentctx.storage.sqlite.search.postings_cache import DEFAULT_MB as WORDS_MB
 from agentctx.storage.sqlite.search.search_storage import SqliteSearch
 from agentctx.storage.sqlite.statements import SqliteFollower
 from agentctx.storage.sqlite.upkeep import bookkeeping, file_repair
-from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
 from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
 from agentctx.storage.sqlite.upkeep.upkeep_storage import SqliteUpkeep
 from agentctx.storage.sqlite.vectors import spaces
@@ -109,7 +109,7 @@ class SqliteStorage(Storage):
         self.upkeep = SqliteUpkeep(connections)
         self.injections = InjectionStorage(follower)
         self.scrub = SqliteScrub(connections)
-        self.proofs = SqliteProofs(connections)
+        self.proofs = ProofStorage(follower)
         self.copying = CopyStorage(follower)
         self.chores = (Chore("rewriting", self.upkeep.rewriter.step),)
         self.file = SqliteFile(connections)

@@ -17,6 +17,7 @@ from agentctx.storage.sqlite.entries.copying import COPY_STATEMENTS
 from agentctx.storage.sqlite.queue.jobs import JOB_STATEMENTS
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.trust.statements import TRUST_STATEMENTS
+from agentctx.storage.sqlite.upkeep.proofs import PROOF_STATEMENTS
 from agentctx.storage.sqlite.vectors.spaces import SPACE_STATEMENTS
 from agentctx.storage.steps import Statement, Steps
 
@@ -39,6 +40,7 @@ EXECUTE: Final[sql.Functions] = {
     forgetting.Erase: writes.erase,
     **SPACE_STATEMENTS,
     **JOB_STATEMENTS,
+    **PROOF_STATEMENTS,
 }
 """The function that executes each statement."""
 

@@ -14,6 +14,7 @@ from agentctx.storage.base import Chore, ServerSchema, Storage
 from agentctx.storage.copy_storage import CopyStorage
 from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.jobs import OutboxStorage
+from agentctx.storage.proofs import ProofStorage
 from agentctx.storage.quotas import Usage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.trust_storage import TrustStorage
@@ -28,7 +29,6 @@ from agentctx_postgresql.entries.entry_storage import PostgresqlEntries
 from agentctx_postgresql.presence import Presence
 from agentctx_postgresql.search.search import PostgresqlSearch
 from agentctx_postgresql.statements import PostgresqlFollower
-from agentctx_postgresql.upkeep.proofs import PostgresqlProofs
 from agentctx_postgresql.upkeep.scrub import PostgresqlScrub
 from agentctx_postgresql.upkeep.upkeep_storage import PostgresqlUpkeep
 from agentctx_postgresql.vectors import nearest_index
@@ -86,7 +86,7 @@ class PostgresqlStorage(Storage):
         self.trust = TrustStorage(follower)
         self.upkeep = PostgresqlUpkeep(connections)
         self.scrub = PostgresqlScrub(connections)
-        self.proofs = PostgresqlProofs(connections)
+        self.proofs = ProofStorage(follower)
         self.copying = CopyStorage(follower)
         self.injections = InjectionStorage(follower)
         self.chores = (Chore("indexes", partial(nearest_index.build_one, connections)),)

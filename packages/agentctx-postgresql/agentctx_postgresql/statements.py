@@ -14,6 +14,7 @@ from agentctx_postgresql.entries import lookup, writes
 from agentctx_postgresql.entries.copying import COPY_STATEMENTS
 from agentctx_postgresql.queue.jobs import JOB_STATEMENTS
 from agentctx_postgresql.trust.statements import TRUST_STATEMENTS
+from agentctx_postgresql.upkeep.proofs import PROOF_STATEMENTS
 from agentctx_postgresql.vectors.spaces import SPACE_STATEMENTS
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ EXECUTE: Final[sql.Functions] = {
     forgetting.Erase: writes.erase,
     **SPACE_STATEMENTS,
     **JOB_STATEMENTS,
+    **PROOF_STATEMENTS,
 }
 """The function that executes each statement."""
 

@@ -15,23 +15,15 @@ import numpy as np
 
 from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.file.vec0 import for_lookups
-from agentctx.storage.proofs import (
-    Canary,
-    SpaceVectors,
-    counted_violations,
-    leftovers,
-    plain_words,
-    vectors_by_space,
-)
+from agentctx.storage.proofs import Canary, CountVectors, FindCanaries, plain_words
 from agentctx.storage.records import Census
-from agentctx.storage.sqlite.connections import SqlitePart, reads
+from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.search import search, word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.vectors import Vectors
 
 IDS_PER_SLICE: Final = 20_000
-LOOK_TIMEOUT_S: Final = 20.0
 
 _CHUNKS: Final = "SELECT id FROM chunks WHERE id BETWEEN ? AND ?"
 _LIVE: Final = """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
@@ -40,7 +32,6 @@ _JOBS: Final = "SELECT chunk FROM jobs WHERE chunk BETWEEN ? AND ? AND space = ?
 _ORPHAN_JOBS: Final = """SELECT COUNT(*) FROM jobs WHERE chunk BETWEEN ? AND ? AND (
   chunk NOT IN (SELECT id FROM chunks) OR space NOT IN (SELECT id FROM spaces WHERE enabled = 1))"""
 _TABLE: Final = re.compile(r"vec_(\d+)_rowids")
-_COUNT_JOBS: Final = "SELECT COUNT(*) FROM jobs WHERE space = ?"
 _MAX_WORDS: Final = 200
 
 _STORED: Final = """
@@ -103,16 +94,9 @@ def _ids(conn: Connection, sql: str, *parameters: int) -> set[int]:
     return {row[0] for row in conn.execute(sql, parameters)}
 
 
-def _violations(conn: Connection) -> int:
-    chunks = int(conn.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
-    vectors = {index.space: index.count(conn) for index in spaces.prepared(conn)}
-    jobs = {space: conn.execute(_COUNT_JOBS, (space,)).fetchone()[0] for space in spaces.enabled_ids(conn)}
-    return counted_violations(chunks, vectors, jobs)
-
-
-def _by_space(conn: Connection) -> list[SpaceVectors]:
-    counts = {space: SpaceIndex(space).count(conn) for space in _tables(conn)}
-    return vectors_by_space(spaces.all_spaces(conn), counts)
+def _count_vectors(conn: Connection, wanted: CountVectors) -> dict[int, int]:
+    indexes = spaces.prepared(conn) if wanted.of_prepared else map(SpaceIndex, _tables(conn))
+    return {index.space: index.count(conn) for index in indexes}
 
 
 def _tables(conn: Connection) -> set[int]:
@@ -121,15 +105,8 @@ def _tables(conn: Connection) -> set[int]:
     return {int(match[1]) for name in names if (match := _TABLE.fullmatch(name))}
 
 
-def _remove_leftover(conn: Connection) -> int:
-    left = leftovers(_by_space(conn))
-    for each in left:
-        SpaceIndex(each.space).drop(conn)
-    return sum(each.vectors for each in left)
-
-
-def _canaries(conn: Connection, limit: int, *, max_chunks: int) -> list[Canary]:
-    drawn = search.sample(conn, limit)
+def _canaries(conn: Connection, wanted: FindCanaries) -> list[Canary]:
+    drawn = search.sample(conn, wanted.limit)
     ids = [each.chunk for each in drawn]
     vectors = {index.space: _vectors(conn, index, ids) for index in spaces.prepared(conn)}
     _make_scratch(conn)
@@ -138,7 +115,7 @@ def _canaries(conn: Connection, limit: int, *, max_chunks: int) -> list[Canary]:
             chunk=each.chunk,
             entry=each.entry,
             namespace=each.namespace,
-            word=_rare_word(conn, each.text, max_chunks),
+            word=_rare_word(conn, each.text, wanted.max_chunks),
             vectors={space: held[each.chunk] for space, held in vectors.items() if each.chunk in held},
         )
         for each in drawn
@@ -166,12 +143,4 @@ def _rare_word(conn: Connection, text: str, max_chunks: int) -> str:
     return "" if row is None else words[row[0]]
 
 
-class SqliteProofs(SqlitePart):
-    """`ProofStorage` on the SQLite file."""
-
-    count_violations = reads(_violations)
-    vectors_by_space = reads(_by_space, timeout_s=LOOK_TIMEOUT_S)
-    canaries = reads(_canaries, timeout_s=LOOK_TIMEOUT_S)
-
-    async def remove_leftover_vectors(self) -> int:
-        return await self.db.remove(_remove_leftover)
+PROOF_STATEMENTS: Final[sql.Functions] = {CountVectors: _count_vectors, FindCanaries: _canaries}

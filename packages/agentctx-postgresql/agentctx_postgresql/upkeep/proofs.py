@@ -9,30 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentctx.storage.proofs import (
-    Canary,
-    SpaceVectors,
-    counted_violations,
-    leftovers,
-    plain_words,
-    vectors_by_space,
-)
+from agentctx.storage.proofs import Canary, CountVectors, FindCanaries, plain_words
 from agentctx.storage.records import Census
 from agentctx.storage.search import SampledChunk
 from agentctx.storage.vectors import Vectors
-from agentctx_postgresql import locks
-from agentctx_postgresql.connections import (
-    CHECK_TIMEOUT_S,
-    PostgresqlConnections,
-    PostgresqlPart,
-    reads,
-)
+from agentctx_postgresql import sql
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks
 from agentctx_postgresql.search import search, terms
 from agentctx_postgresql.search.term_counts import CommonTerms
 from agentctx_postgresql.search.terms import QuestionTerm
-from agentctx_postgresql.vectors import spaces
 
 FIRST_ID: Final = -(2**63)
 LAST_ID: Final = 2**63 - 1
@@ -58,7 +44,6 @@ _WITHOUT_JOB: Final = """SELECT count(*) FROM chunks c JOIN entries e ON e.seq =
 _NO_VECTOR: Final = " AND NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
 _TABLES: Final = r"""SELECT substr(relname, 5)::int FROM pg_class
     WHERE relkind = 'r' AND relname ~ '^vec_\d+$' AND relnamespace = current_schema()::regnamespace"""
-_COUNT_JOBS: Final = "SELECT count(*) FROM jobs WHERE space = $1"
 _MAX_WORDS: Final = 50
 
 
@@ -102,33 +87,15 @@ async def _chunks_without_job(conn: Connection, space: int, is_prepared: bool, f
     return int(await conn.fetchval(_WITHOUT_JOB.format(no_vector=no_vector), first, last, space))
 
 
-async def _violations(conn: Connection) -> int:
-    every = await conn.fetchval("SELECT count(*) FROM chunks")
-    vectors = {space: await _count(conn, space) for space in await chunks.prepared(conn)}
-    enabled = await conn.fetch("SELECT id FROM spaces WHERE enabled")
-    jobs = {space: await conn.fetchval(_COUNT_JOBS, space) for (space,) in enabled}
-    return counted_violations(every, vectors, jobs)
+async def _vectors_by_space(conn: Connection, wanted: CountVectors) -> dict[int, int]:
+    found = await chunks.prepared(conn)
+    if not wanted.of_prepared:
+        found = [space for (space,) in await conn.fetch(_TABLES)]
+    return {space: await conn.fetchval(f"SELECT count(*) FROM vec_{space:d}") for space in found}  # noqa: S608 - a number
 
 
-async def _by_space(conn: Connection) -> list[SpaceVectors]:
-    counts = {space: await _count(conn, space) for (space,) in await conn.fetch(_TABLES)}
-    return vectors_by_space(await spaces.all_spaces(conn), counts)
-
-
-async def _remove_leftover(conn: Connection) -> int:
-    await locks.lock_spaces(conn)
-    left = leftovers(await _by_space(conn))
-    for each in left:
-        await spaces.drop_vectors(conn, each.space)
-    return sum(each.vectors for each in left)
-
-
-async def _count(conn: Connection, space: int) -> int:
-    return int(await conn.fetchval(f"SELECT count(*) FROM vec_{space:d}"))  # noqa: S608 - a number
-
-
-async def _canaries(conn: Connection, common: CommonTerms, limit: int, max_chunks: int) -> list[Canary]:
-    drawn = await search.sample(conn, limit)
+async def _canaries(conn: Connection, wanted: FindCanaries) -> list[Canary]:
+    drawn, common = await search.sample(conn, wanted.limit), CommonTerms()
     ids = [each.chunk for each in drawn]
     vectors = {space: await _vectors(conn, space, ids) for space in await chunks.prepared(conn)}
     return [
@@ -136,7 +103,7 @@ async def _canaries(conn: Connection, common: CommonTerms, limit: int, max_chunk
             chunk=each.chunk,
             entry=each.entry,
             namespace=each.namespace,
-            word=await _rare_word(conn, common, each, max_chunks),
+            word=await _rare_word(conn, common, each, wanted.max_chunks),
             vectors={space: stored[each.chunk] for space, stored in vectors.items() if each.chunk in stored},
         )
         for each in drawn
@@ -161,20 +128,4 @@ async def _rare_word(conn: Connection, common: CommonTerms, drawn: SampledChunk,
     return rarest.term.text if counts[rarest.query] <= max_chunks else ""
 
 
-class PostgresqlProofs(PostgresqlPart):
-    """`ProofStorage` on a PostgreSQL server."""
-
-    def __init__(self, connections: PostgresqlConnections) -> None:
-        super().__init__(connections)
-        self._common = CommonTerms()
-
-    count_violations = reads(_violations)
-    vectors_by_space = reads(_by_space, timeout_s=CHECK_TIMEOUT_S)
-
-    async def remove_leftover_vectors(self) -> int:
-        return await self.db.write(_remove_leftover, lambda _: self.db.erasures.note_deletion())
-
-    async def canaries(self, limit: int, *, max_chunks: int) -> list[Canary]:
-        return await self.db.read(
-            lambda conn: _canaries(conn, self._common, limit, max_chunks), CHECK_TIMEOUT_S
-        )
+PROOF_STATEMENTS: Final[sql.Functions] = {CountVectors: _vectors_by_space, FindCanaries: _canaries}
