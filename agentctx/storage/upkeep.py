@@ -5,10 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from agentctx.storage.records import Census, SpaceFault
+from agentctx.storage import spaces
+from agentctx.storage.records import Census, SpaceFault, SpaceState
+from agentctx.storage.steps import Steps
 
 REWRITE_WAIT_S: Final = 30.0
 """How long a rewrite waits for readers and for other daemons."""
+_ALL: Final = 2**62
+
+
+def recreate_vectors(space_id: int, *, now: int) -> Steps[int]:
+    """Replace what remains of a space's table by an empty one, and create a job for every live chunk.
+
+    Returns the number of jobs created. A space that is not enabled gets no jobs; one that was never prepared,
+    or is retired, has no table.
+
+    Raises:
+        NotFound: the space does not exist.
+    """
+    yield from spaces.LockSpaces()
+    space = yield from spaces.get(space_id)
+    if space.dimension is None or space.state is SpaceState.RETIRED:
+        return 0
+    yield from spaces.DropVectors(space_id)
+    yield from spaces.CreateVectors(space_id, space.dimension)
+    return (yield from spaces.CreateMissingJobs(space_id, now, _ALL))
 
 
 class UpkeepStorage(Protocol):

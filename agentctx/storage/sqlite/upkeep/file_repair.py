@@ -22,10 +22,12 @@ from agentctx.storage.file.driver import (
     open_copy_target,
     translated,
 )
+from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.search import word_index
-from agentctx.storage.sqlite.upkeep import repair, word_rebuild
+from agentctx.storage.sqlite.upkeep import word_rebuild
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.upkeep import recreate_vectors
 
 ENDING: Final = ".repairing"
 _DERIVED: Final = re.compile(r"(chunk_fts|vec_\d+)(?:_\w+)?")
@@ -111,5 +113,5 @@ def _build(conn: Connection, indexes: list[str], now: int) -> None:
         word_rebuild.finish(conn, now=now)
     for space in spaces.all_spaces(conn):
         if SpaceIndex(space.id).table in indexes:
-            repair.recreate_vectors(conn, space.id, now=now)
+            sql.follow(conn, recreate_vectors(space.id, now=now), spaces.SPACE_STATEMENTS)
     conn.execute("COMMIT")

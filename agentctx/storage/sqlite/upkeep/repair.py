@@ -11,12 +11,11 @@ from typing import Final
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import Piece, is_covered
 from agentctx.storage.file.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.storage.records import Entry, Job, SpaceState
+from agentctx.storage.records import Entry, Job
 from agentctx.storage.sqlite.entries import chunks
 from agentctx.storage.sqlite.entries.rows import SELECT_ROW, texts_of_version, verified
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.versions import rechunked
 
 VECTORS_PER_STEP: Final = 10_000
@@ -67,33 +66,6 @@ def orphan_words(conn: Connection) -> int:
     """Count chunks that are gone but still have words; without their text, only a rebuild removes these."""
     chunks = {row[0] for row in conn.execute("SELECT id FROM chunks")}
     return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
-
-
-def recreate_vectors(conn: Connection, space_id: int, *, now: int) -> int:
-    """Replace what remains of a space's table by an empty one, and create a job for every live chunk.
-
-    Returns the number of jobs created. A space that is not enabled gets no jobs; one that was never prepared,
-    or is retired, has no table.
-
-    Raises:
-        NotFound: the space does not exist.
-    """
-    space = spaces.get(conn, space_id)
-    if space.dimension is None or space.state is SpaceState.RETIRED:
-        return 0
-    index = SpaceIndex(space_id)
-    index.drop(conn)
-    index.create(conn, space.dimension)
-    if not space.enabled:
-        return 0
-    return int(
-        conn.execute(
-            f"""INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
-                SELECT chunks.id, ?, chunks.hash, 'pending', 0, 0, 0, ? FROM {LIVE_CHUNKS}
-                WHERE TRUE ON CONFLICT (chunk, space) DO NOTHING""",  # noqa: S608 - constant
-            (space_id, now),
-        ).rowcount
-    )
 
 
 def rechunk(conn: Connection, seq: int, entry: Entry, *, now: int, embed: bool) -> tuple[Job, ...]:

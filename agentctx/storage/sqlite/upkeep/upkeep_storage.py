@@ -12,11 +12,12 @@ from typing import Final
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.file.driver import FIRST_ID
 from agentctx.storage.records import Census
+from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, checks
 from agentctx.storage.sqlite.upkeep import file_repair, integrity, proofs, repair, word_rebuild
 from agentctx.storage.sqlite.upkeep.rewrite import Rewriter
 from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.upkeep import REWRITE_WAIT_S
+from agentctx.storage.upkeep import REWRITE_WAIT_S, recreate_vectors
 
 CLOSING_PATIENCE_MS: Final = 5_000
 """How long to wait for reads to end before the file is rebuilt."""
@@ -115,7 +116,8 @@ class SqliteUpkeep(SqlitePart):
             self.db.keyword_gap = word_rebuild.UNREADABLE
 
     async def rebuild_vectors(self, space: int) -> int:
-        return await self.db.remove(repair.recreate_vectors, space_id=space, now=self.db.clock())
+        steps = partial(recreate_vectors, space, now=self.db.clock())
+        return await self.db.remove(sql.follow, steps=steps, functions=spaces.SPACE_STATEMENTS)
 
     async def tidy(self) -> bool:
         async with self._tidying:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from agentctx.storage.records import Entry, Job, SpaceState
+from agentctx.storage.records import Entry, Job
 from agentctx.storage.versions import rechunked
 from agentctx_postgresql import locks
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks
 from agentctx_postgresql.entries.chunks import Reservation
 from agentctx_postgresql.upkeep.proofs import LIVE
-from agentctx_postgresql.vectors import spaces
 
 _JOBS: Final = f"""DELETE FROM jobs WHERE NOT {LIVE.format(chunk="jobs.chunk")}
     OR space NOT IN (SELECT id FROM spaces WHERE enabled) RETURNING 1"""  # noqa: S608 - constants
@@ -34,24 +33,6 @@ async def remove_orphans(conn: Connection) -> int:
     removed = [len(await conn.fetch(sql)) for sql in (_JOBS, *vectors, DELETE_STRAY_WORDS)]
     await conn.execute(_DEAD_WORDS)
     return sum(removed) + len(await conn.fetch(_CHUNKS))
-
-
-async def recreate_vectors(conn: Connection, space: int, *, now: int) -> int:
-    """Replace a space's table by an empty one, and create a job for every live chunk.
-
-    Returns the number of jobs. A space that is not enabled gets no jobs; one that was never prepared or is
-    retired has no table.
-
-    Raises:
-        NotFound: the space does not exist.
-    """
-    await locks.lock_spaces(conn)
-    found = await spaces.get(conn, space)
-    if found.dimension is None or found.state is SpaceState.RETIRED:
-        return 0
-    await spaces.drop_vectors(conn, space)
-    await spaces.create_vectors(conn, space, found.dimension)
-    return (await spaces.create_missing_jobs(conn, space, now=now))[0]
 
 
 async def rechunk(

@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.records import Census, SpaceFault, SpaceState
+from agentctx.storage.upkeep import recreate_vectors
 from agentctx.storage.words import TERM_RULES
 from agentctx.wire.wording import listed
-from agentctx_postgresql import locks
+from agentctx_postgresql import locks, sql
 from agentctx_postgresql.connections import (
     CHECK_TIMEOUT_S,
     PostgresqlConnections,
@@ -231,8 +232,11 @@ class PostgresqlUpkeep(PostgresqlPart):
         return None if rules == TERM_RULES else await self.rebuild_words() or None
 
     async def rebuild_vectors(self, space: int) -> int:
-        rebuild_file = partial(repair.recreate_vectors, space=space, now=self.db.clock())
-        return await self.db.write(rebuild_file, self._note_removed)
+        now = self.db.clock()
+        return await self.db.write(
+            lambda conn: sql.follow(conn, recreate_vectors(space, now=now), spaces.SPACE_STATEMENTS),
+            self._note_removed,
+        )
 
     async def tidy(self) -> bool:
         async with self._tidying:
