@@ -8,7 +8,7 @@ and return with them. Nor do those that wait for a review (`waiting`, see `revie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from agentctx.storage import forgetting
 from agentctx.storage.records import Entry, Job
 from agentctx.storage.steps import Execute, LockEntries, Rows, Statement, Steps
 from agentctx.storage.trust import SettledRows
-from agentctx.wire import FileMark, Quarantine
+from agentctx.wire import FileMark, Quarantine, Trust
 
 NOT_QUARANTINED: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 IS_QUARANTINED: Final = "(quarantine.screened OR quarantine.revocation IS NOT NULL)"
@@ -41,6 +41,14 @@ _HOLD: Final = """INSERT INTO quarantine (entry, screened, revocation, outdated,
       waiting = CASE quarantine.state WHEN 'returning' THEN excluded.waiting
                                       ELSE coalesce(quarantine.waiting, excluded.waiting) END,
       state = CASE quarantine.state WHEN 'returning' THEN 'held' ELSE quarantine.state END"""
+# The order of the join is fixed for SQLite; otherwise it would read the whole namespace.
+TRUSTS: Final = """SELECT e.id, e.trust FROM ?ids AS source
+    CROSS JOIN entries e WHERE e.id = source.id AND e.live AND e.namespace = ?"""
+IS_HELD: Final = "SELECT 1 FROM quarantine WHERE entry = ?"
+_DERIVE: Final = """INSERT INTO derivations (entry, source) SELECT ?, given.id FROM ?ids AS given WHERE TRUE
+    ON CONFLICT DO NOTHING"""
+_FLAG: Final = """INSERT INTO flags (entry, flag) SELECT ?, given.id FROM ?ids AS given WHERE TRUE
+    ON CONFLICT DO NOTHING"""
 _REVOKED: Final = """INSERT INTO revoked (entry, revocation) SELECT given.id, ? FROM ?ids AS given WHERE TRUE
     ON CONFLICT DO NOTHING"""
 _RELEASE: Final = f"""UPDATE quarantine SET
@@ -82,6 +90,13 @@ class FindOfNamespace(Statement[list[str]]):
     entries: Sequence[str]
     namespace: str
     with_file: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LockTrust(Statement[None]):
+    """Lets nothing be derived until the end of the transaction or, `shared`, nothing be revoked."""
+
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +153,39 @@ def reason_of(revocation: int | None, waiting: int | None) -> Quarantine:
     return "screened" if waiting is None else "waiting"
 
 
-def inherit(entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> Steps[None]:
-    """Quarantine an entry derived from quarantined ones, for the same reasons.
+def note_provenance(
+    entry_id: str,
+    namespace: str,
+    *,
+    now: int,
+    screened: bool,
+    sources: Sequence[str] = (),
+    flags: Sequence[str] | None = None,
+) -> Steps[tuple[Mapping[str, Trust], bool]]:
+    """Record the sources and flags of an entry; return the trust of each source, and if it is in quarantine.
 
-    A source outside the namespace counts as unknown: otherwise the answer would reveal its quarantine.
+    It gets there for the reasons for which its sources are, or as `screened`. Flags of None stay. A source in
+    another namespace is unknown: so no answer reveals whether an id belongs to an entry there.
     """
+    trusts: dict[str, Trust] = {}
+    if sources:
+        yield from LockTrust(shared=True)
+        trusts = dict((yield from Rows(TRUSTS, (sources, namespace))))
+        yield from Execute(_DERIVE, (entry_id, sources))
+        yield from _inherit(entry_id, namespace, sources, now=now)
+    if flags is not None:
+        yield from Execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
+        yield from Execute(_FLAG, (entry_id, flags))
+    if screened:
+        yield from hold([entry_id], screened=True, now=now)
+    is_held = bool((yield from Rows(IS_HELD, (entry_id,))))
+    if is_held:
+        yield from NoteHidden([entry_id])
+    return trusts, is_held
+
+
+def _inherit(entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> Steps[None]:
+    """Quarantine an entry derived from quarantined ones, for the same reasons."""
     for screened, revocation, waits in (yield from Rows(_REASONS, (sources, namespace))):
         reasons = {"screened": bool(screened), "waits": bool(waits)}
         yield from hold([entry_id], revocation=revocation, now=now, **reasons)

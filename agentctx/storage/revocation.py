@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agentctx.errors import NotFound
 from agentctx.storage import quarantine
-from agentctx.storage.quarantine import IS_QUARANTINED, NoteHidden
+from agentctx.storage.quarantine import IS_QUARANTINED, LockTrust, NoteHidden
 from agentctx.storage.steps import Execute, Rows, Statement, Steps
 from agentctx.storage.trust import RevocationResult, Source, UndoneRevocation
 
@@ -67,11 +67,6 @@ class FindReached(Statement[Sequence[tuple[str, bool, bool]]]):
         condition = " AND ".join(sql for sql, _ in parts)
         values = tuple(value for _, given in parts for value in given)
         return Rows(_REACHED.format(condition=condition, held=IS_QUARANTINED), values)
-
-
-@dataclass(frozen=True, slots=True)
-class LockTrust(Statement[None]):
-    """Lets nothing be derived until the end of the transaction."""
 
 
 def revoke(

@@ -5,7 +5,7 @@ First come the statements that an engine executes, then the steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -28,7 +28,6 @@ from agentctx.storage.records import (
 )
 from agentctx.storage.steps import Execute, Rows, Statement, Steps
 from agentctx.storage.versions import SaveCommand, Times, is_expired, least_trust
-from agentctx.wire import Trust
 
 WAS_FORGOTTEN: Final = """SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget'
     UNION ALL SELECT 1 FROM forgotten WHERE entry = ? LIMIT 1"""
@@ -100,22 +99,6 @@ class FindState(Statement[EntryState]):
     """Find the state of an entry, whether or not it exists."""
 
     entry_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class NoteProvenance(Statement[tuple[Mapping[str, Trust], bool]]):
-    """Record the sources and flags of an entry; return the trust of each source, and if it is in quarantine.
-
-    It gets there for the reasons for which its sources are, or as `screened`. Flags of None stay. A source in
-    another namespace is unknown: so no answer reveals whether an id belongs to an entry there.
-    """
-
-    entry_id: str
-    namespace: str
-    now: int
-    screened: bool
-    sources: Sequence[str] = ()
-    flags: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +282,8 @@ def import_entry(command: SaveCommand, draft: Draft, wanted: ImportOptions) -> S
     change = versions.change_by_import(entry, draft, wanted.updated)
     is_held = wanted.is_held and versions.is_held_by_import(entry, draft, change)
     if is_held and not wanted.dry_run:
-        yield from NoteProvenance(entry.id if entry else entry_id, draft.namespace, now, screened=True)
+        held = entry.id if entry else entry_id
+        yield from quarantine.note_provenance(held, draft.namespace, now=now, screened=True)
     if wanted.dry_run or change is Change.NONE:
         is_out = is_held or (wanted.waits and entry is None)
         return versions.outcome_of_import(entry, entry_id, change, quarantined=is_out)
@@ -329,8 +313,9 @@ def apply_provenance(
     flags = draft.flags if draft.flags or not is_clean else None
     if is_clean and not (sources or flags or draft.is_held or waits):
         return draft
-    noted = NoteProvenance(entry_id, draft.namespace, now, draft.is_held, sources, flags)
-    trusts, is_held = yield from noted
+    trusts, is_held = yield from quarantine.note_provenance(
+        entry_id, draft.namespace, now=now, screened=draft.is_held, sources=sources, flags=flags
+    )
     trust = least_trust(draft.trust, *(trusts.get(source, TRUST_ORDER[0]) for source in sources))
     return replace(draft, trust=trust, spans=() if is_held else draft.spans)
 

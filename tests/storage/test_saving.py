@@ -9,8 +9,9 @@ from typing import Any, ClassVar, TypeVar
 import pytest
 
 from agentctx.errors import Forgotten, IdempotencyKeyReused, KeyTaken, NotFound, VersionConflict
-from agentctx.storage import forgetting, saving
+from agentctx.storage import forgetting, quarantine, saving
 from agentctx.storage.forgetting import Erase, FindExpired, FindRow, ForgetRequests, LiveRow, LockEntry
+from agentctx.storage.quarantine import LockTrust, NoteHidden
 from agentctx.storage.records import (
     FORGOTTEN_DIGEST,
     Change,
@@ -29,11 +30,9 @@ from agentctx.storage.saving import (
     FindState,
     InsertVersion,
     LiveEntry,
-    NoteProvenance,
 )
 from agentctx.storage.steps import Execute, Rows, Statement, Steps
 from agentctx.storage.versions import SaveCommand
-from agentctx.wire import Trust
 from agentctx_testing.drafts import START_MS, draft, keyless
 
 T = TypeVar("T")
@@ -83,10 +82,14 @@ class Memory:
         expired = [each for each in self.entries.values() if (each.expires or NOW + 1) <= wanted.now]
         return [LiveEntry(1, each, False).row for each in expired][: wanted.limit]
 
-    def _note(self, wanted: NoteProvenance) -> tuple[dict[str, Trust], bool]:
-        if wanted.screened:
-            self.held.add(wanted.entry_id)
-        return {"known": "external"}, wanted.entry_id in self.held
+    def _rows(self, wanted: Rows) -> list[Any]:
+        known = {saving.WAS_FORGOTTEN: self.forgotten, quarantine.IS_HELD: self.held}
+        return [each for each in wanted.values[:1] if each in known.get(wanted.sql, ())]
+
+    def _execute(self, wanted: Execute) -> int:
+        if "INTO quarantine" in wanted.sql:
+            self.held.update(wanted.values[-1])
+        return 0
 
     def _insert(self, new: InsertVersion) -> SaveOutcome:
         is_held = new.entry_id in self.held
@@ -98,13 +101,14 @@ class Memory:
         FindExpired: _find_expired,
         FindState: lambda self, wanted: EntryState(True, wanted.entry_id in self.held, False),
         LockEntry: lambda *_: None,
-        NoteProvenance: _note,
+        LockTrust: lambda *_: None,
+        NoteHidden: lambda *_: None,
         InsertVersion: _insert,
         ChangeInPlace: lambda *_: (),
         ForgetRequests: lambda *_: None,
         Erase: lambda *_: 1,
-        Rows: lambda self, wanted: [each for each in wanted.values if each in self.forgotten],
-        Execute: lambda *_: 0,
+        Rows: _rows,
+        Execute: _execute,
     }
 
 
@@ -199,10 +203,11 @@ def test_a_revision_may_not_take_the_key_of_another_entry() -> None:
 def test_unknown_sources_have_the_lowest_trust_and_an_entry_is_no_source_of_itself() -> None:
     memory = Memory(entry())
     memory.follow(saving.save(COMMAND, draft("other", derived_from=("a",), trust="operator")))
-    assert not any(isinstance(each, NoteProvenance) for each in memory.done)
+    assert not any(isinstance(each, LockTrust) for each in memory.done)
     memory = Memory()
     memory.follow(saving.save(COMMAND, keyless("other", derived_from=("gone",), trust="operator")))
-    assert memory.only(NoteProvenance).sources == ["gone"]
+    assert memory.only(LockTrust).shared
+    assert Rows(quarantine.TRUSTS, (["gone"], "default")) in memory.done
     assert memory.only(InsertVersion).draft.trust == "external"
 
 
@@ -213,14 +218,14 @@ def test_in_quarantine_a_draft_has_no_chunks(was_held: bool) -> None:
         memory.held.add("a")
     saved = memory.follow(saving.save(COMMAND, draft("other", flags=("order",), is_held=not was_held)))
     assert saved.quarantined
-    assert memory.only(NoteProvenance).flags == ("order",)
+    assert ("a", ("order",)) in [each.values for each in memory.done if isinstance(each, Execute)]
     assert memory.only(InsertVersion).draft.spans == ()
 
 
 def test_flags_of_an_entry_without_any_are_not_removed() -> None:
     memory = Memory(entry())
     memory.follow(saving.save(COMMAND, draft("other", flags=())))
-    assert not any(isinstance(each, NoteProvenance) for each in memory.done)
+    assert not any(isinstance(each, Execute) and "flags" in each.sql for each in memory.done)
 
 
 def test_an_import_without_a_key_looks_only_for_its_id() -> None:

@@ -15,7 +15,6 @@ from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnectio
 from agentctx.storage.sqlite.entries import lookup, writes
 from agentctx.storage.sqlite.entries.copying import COPY_STATEMENTS
 from agentctx.storage.sqlite.queue.jobs import JOB_STATEMENTS
-from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.sqlite.trust.statements import TRUST_STATEMENTS
 from agentctx.storage.sqlite.upkeep.proofs import PROOF_STATEMENTS
 from agentctx.storage.sqlite.vectors.spaces import SPACE_STATEMENTS
@@ -33,7 +32,6 @@ EXECUTE: Final[sql.Functions] = {
     saving.FindState: writes.find_state,
     forgetting.LockEntry: lambda *_: None,
     supersession.FindNamed: lookup.find_named,
-    saving.NoteProvenance: provenance.note,
     saving.InsertVersion: writes.insert_version,
     saving.ChangeInPlace: writes.change_in_place,
     forgetting.ForgetRequests: writes.forget_requests,

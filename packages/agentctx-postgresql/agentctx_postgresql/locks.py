@@ -32,14 +32,9 @@ async def lock_spaces(conn: Connection) -> None:
     await conn.execute("SELECT pg_advisory_xact_lock($1)", _SPACES)
 
 
-async def lock_trust_shared(conn: Connection) -> None:
-    """Acquire a shared lock on trust, for saving derived entries: nothing is revoked meanwhile."""
-    await conn.execute("SELECT pg_advisory_xact_lock_shared($1)", _TRUST)
-
-
-async def lock_trust(conn: Connection) -> None:
-    """Acquire an exclusive lock on trust, for revoking: nothing is derived from other entries meanwhile."""
-    await conn.execute("SELECT pg_advisory_xact_lock($1)", _TRUST)
+async def lock_trust(conn: Connection, *, shared: bool) -> None:
+    """Acquire a lock on trust: exclusive for revoking, shared for saving entries derived from others."""
+    await conn.execute(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", _TRUST)
 
 
 async def lock_key(conn: Connection, namespace: str, collection: str, key: str) -> None:

@@ -9,42 +9,15 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from agentctx.storage import quarantine, saving
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.quarantine import IS_LISTED_AS_HELD, reason_of
-from agentctx.storage.sqlite import sql
 from agentctx.storage.trust import Provenance, RecordedState
-from agentctx.wire import Trust
 
 _WANTED: Final = "WHERE entry IN (SELECT value FROM json_each(?))"
 _FLAGS: Final = f"SELECT entry, flag FROM flags {_WANTED} ORDER BY entry, flag"  # noqa: S608 - constant
 _SOURCES: Final = f"SELECT entry, source FROM derivations {_WANTED} ORDER BY entry, source"  # noqa: S608 - constant
 _HELD: Final = f"SELECT entry, revocation, waiting FROM quarantine {_WANTED} AND {IS_LISTED_AS_HELD}"  # noqa: S608 - constants
 _FILES: Final = f"SELECT entry, state, reason, since FROM file_states {_WANTED}"  # noqa: S608 - constant
-# The join order is fixed; otherwise the whole namespace would be read.
-_TRUSTS: Final = """SELECT e.id, e.trust FROM json_each(?) AS source
-    CROSS JOIN entries e ON e.id = source.value AND e.live = 1 WHERE e.namespace = ?"""
-
-
-def note(conn: Connection, wanted: saving.NoteProvenance) -> tuple[dict[str, Trust], bool]:
-    entry_id, sources, trusts = wanted.entry_id, wanted.sources, {}
-    if sources:
-        trusts = dict(conn.execute(_TRUSTS, (json.dumps(sources), wanted.namespace)))
-        conn.executemany(
-            "INSERT INTO derivations (entry, source) VALUES (?, ?) ON CONFLICT DO NOTHING",
-            [(entry_id, source) for source in sources],
-        )
-        sql.follow(conn, quarantine.inherit(entry_id, wanted.namespace, sources, now=wanted.now))
-    if wanted.flags is not None:
-        conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
-        conn.executemany(
-            "INSERT INTO flags (entry, flag) VALUES (?, ?) ON CONFLICT DO NOTHING",
-            [(entry_id, flag) for flag in wanted.flags],
-        )
-    if wanted.screened:
-        sql.follow(conn, quarantine.hold([entry_id], screened=True, now=wanted.now))
-    held = conn.execute("SELECT 1 FROM quarantine WHERE entry = ?", (entry_id,)).fetchone()
-    return trusts, held is not None
 
 
 def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:

@@ -11,11 +11,12 @@ from agentctx.storage.quarantine import (
     CutAgain,
     FindOfNamespace,
     FindSound,
+    LockTrust,
     NoteHidden,
     RemoveChunks,
 )
 from agentctx.storage.records import Entry
-from agentctx.storage.revocation import FindReached, LockTrust
+from agentctx.storage.revocation import FindReached
 from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.entries import chunks, lookup
 from agentctx.storage.sqlite.search.filters import ATTRIBUTES

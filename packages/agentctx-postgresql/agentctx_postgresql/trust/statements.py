@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentctx.errors import StorageCorrupt
-from agentctx.storage import quarantine, saving
 from agentctx.storage.quarantine import (
     IS_LISTED_AS_HELD,
     CutAgain,
     FindOfNamespace,
     FindSound,
+    LockTrust,
     NoteHidden,
     RemoveChunks,
     reason_of,
 )
 from agentctx.storage.records import Entry, Job
-from agentctx.storage.revocation import FindReached, LockTrust
+from agentctx.storage.revocation import FindReached
 from agentctx.storage.trust import NO_PROVENANCE, Provenance, RecordedState
 from agentctx.storage.trust_storage import FindProvenance
-from agentctx.wire import Trust
 from agentctx_postgresql import locks, sql
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks, lookup
@@ -35,30 +34,6 @@ _KNOWN: Final = f"""SELECT wanted.entry,
       file_states.state, file_states.reason, file_states.since
     FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)
       LEFT JOIN file_states USING (entry)"""  # noqa: S608 - constant
-_TRUSTS: Final = "SELECT id, trust FROM entries WHERE id = ANY ($1::text[]) AND live AND namespace = $2"
-_DERIVE: Final = (
-    "INSERT INTO derivations (entry, source) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING"
-)
-_FLAG: Final = "INSERT INTO flags (entry, flag) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING"
-
-
-async def _note(conn: Connection, wanted: saving.NoteProvenance) -> tuple[dict[str, Trust], bool]:
-    entry_id, sources, now = wanted.entry_id, list(dict.fromkeys(wanted.sources)), wanted.now
-    trusts: dict[str, Trust] = {}
-    if sources:
-        await locks.lock_trust_shared(conn)
-        trusts = dict(await conn.fetch(_TRUSTS, sources, wanted.namespace))
-        await conn.execute(_DERIVE, entry_id, sources)
-        await sql.follow(conn, quarantine.inherit(entry_id, wanted.namespace, sources, now=now))
-    if wanted.flags is not None:
-        await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
-        await conn.execute(_FLAG, entry_id, list(wanted.flags))
-    if wanted.screened:
-        await sql.follow(conn, quarantine.hold([entry_id], screened=True, now=now))
-    is_held = await conn.fetchval("SELECT 1 FROM quarantine WHERE entry = $1", entry_id) is not None
-    if is_held:
-        await record_erasure(conn, [entry_id])
-    return trusts, is_held
 
 
 async def _provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
@@ -95,10 +70,9 @@ async def _cut_again(conn: Connection, wanted: CutAgain) -> Sequence[Job]:
 
 
 TRUST_STATEMENTS: Final[sql.Functions] = {
-    saving.NoteProvenance: _note,
     FindProvenance: lambda conn, each: _provenance(conn, each.entries),
     FindOfNamespace: _of_namespace,
-    LockTrust: lambda conn, _: locks.lock_trust(conn),
+    LockTrust: lambda conn, each: locks.lock_trust(conn, shared=each.shared),
     FindReached: lambda conn, each: sql.fetch(conn, each.rows("e.attributes->>'source'")),
     NoteHidden: lambda conn, each: record_erasure(conn, each.entries),
     FindSound: _find_sound,
