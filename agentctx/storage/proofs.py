@@ -101,7 +101,7 @@ def _violations() -> Steps[int]:
     ((chunks,),) = yield from Rows("SELECT count(*) FROM chunks")
     vectors = yield from CountVectors(of_prepared=True)
     jobs = yield from Rows(_JOBS)
-    surplus = sum(max(0, count - chunks) for count in vectors.values())
+    surplus: int = sum(max(0, count - chunks) for count in vectors.values())
     return surplus + sum(max(0, chunks - count - vectors.get(space, 0)) for space, count in jobs)
 
 

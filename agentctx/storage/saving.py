@@ -31,6 +31,14 @@ from agentctx.storage.versions import SaveCommand, Times, is_expired, least_trus
 
 WAS_FORGOTTEN: Final = """SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget'
     UNION ALL SELECT 1 FROM forgotten WHERE entry = ? LIMIT 1"""
+_FORGET_VERSIONS: Final = """DELETE FROM entries WHERE seq IN (
+    SELECT seq FROM entries WHERE id = ?
+    ORDER BY version IN (1, ?) DESC, version = (
+      SELECT min(version) FROM entries WHERE id = ? AND content_hash = (
+        SELECT content_hash FROM entries WHERE id = ? AND version = ?)) DESC, version DESC
+    LIMIT 1000000 OFFSET ?)"""
+"""Keeps the first version, the one that brought the live text, and the newest. SQLite skips none without a
+limit."""
 _REMEMBER: Final = """INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
 
@@ -105,8 +113,7 @@ class FindState(Statement[EntryState]):
 class InsertVersion(Statement[SaveOutcome]):
     """Write a live version with its chunks, words and jobs; record it in the audit trail and for the request.
 
-    With the same content it gets the chunks of the version `before`. Versions in excess are removed: all but
-    the first, the one that brought the live text, and the newest.
+    With the same content it gets the chunks of the version `before`.
     """
 
     command: SaveCommand
@@ -235,6 +242,9 @@ def follow(
         yield from _refuse_taken_key(draft, entry.key)
         new = InsertVersion(command, draft, entry.id, times, entry.version + 1, change, live.seq)
         saved = yield from new
+        if new.version > command.max_versions:
+            which = (entry.id, new.version, entry.id, entry.id, new.version, command.max_versions)
+            yield from Execute(_FORGET_VERSIONS, which)
         saved = replace(saved, closed=(yield from supersession.link(entry.id, entry, draft)))
         return replace(saved, pending=saved.pending or is_pending) if new.is_carried else saved
     jobs: tuple[Job, ...] = ()

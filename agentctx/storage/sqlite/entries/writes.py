@@ -20,12 +20,6 @@ _INSERT = f"""INSERT INTO entries ({", ".join(checksums.HEAD)}, content, checksu
     VALUES ({", ".join("?" * (len(checksums.HEAD) + 2))})"""  # noqa: S608 - constants
 _UPDATE = """UPDATE entries SET attributes = ?, labels = ?, header = ?, trust = ?, expires = ?, ttl = ?
     WHERE seq = ?"""
-_FORGET_VERSIONS = """DELETE FROM entries WHERE seq IN (
-    SELECT seq FROM entries WHERE id = :entry
-    ORDER BY version IN (1, :live) DESC, version = (
-      SELECT min(version) FROM entries WHERE id = :entry AND content_hash = (
-        SELECT content_hash FROM entries WHERE id = :entry AND version = :live)) DESC, version DESC
-    LIMIT -1 OFFSET :kept)"""
 _IS_MARKED = """SELECT EXISTS (SELECT 1 FROM flags WHERE entry = ?1)
     OR EXISTS (SELECT 1 FROM quarantine WHERE entry = ?1)"""
 _STATE = f"""SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry = ?1),
@@ -87,9 +81,6 @@ def insert_version(conn: Connection, new: saving.InsertVersion) -> SaveOutcome:
         jobs = chunks.carry(conn, before, seq, old, *what, now=now, embed=embed)
     else:
         jobs = chunks.insert(conn, seq, *what, now=now, embed=embed)
-    if new.version > command.max_versions:
-        kept = {"entry": entry_id, "live": new.version, "kept": command.max_versions}
-        conn.execute(_FORGET_VERSIONS, kept)
     chain.note_change(conn, command.audited, draft, entry_id, new.version, new.change, now=now)
     state = saving.WITH_JOBS if jobs else find_state(conn, saving.FindState(entry_id))
     saved = state.outcome(entry_id, new.version, new.change, jobs)

@@ -38,13 +38,6 @@ _UPDATE: Final = """
 UPDATE entries SET attributes = $2, labels = $3, header = $4, trust = $5, expires = $6, ttl = $7, size = $8,
   x = pg_current_xact_id()
 WHERE seq = $1"""
-_FORGET_VERSIONS: Final = """
-DELETE FROM entries WHERE seq IN (
-  SELECT seq FROM entries WHERE id = $1
-  ORDER BY version IN (1, $2) DESC, version = (
-    SELECT min(version) FROM entries WHERE id = $1 AND content_hash = (
-      SELECT content_hash FROM entries WHERE id = $1 AND version = $2)) DESC, version DESC
-  OFFSET $3)"""
 _ERASE: Final = """
 WITH forgotten AS (
     INSERT INTO forgotten (entry, at) SELECT $1::text, $3::bigint WHERE $3::bigint IS NOT NULL
@@ -111,8 +104,6 @@ async def insert_version(conn: Connection, new: saving.InsertVersion) -> SaveOut
         seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND live", new.entry_id)
         jobs = await chunks.carry(conn, before, seq, old, new.entry_id, new.draft, command)
         saved = replace(saved, jobs=jobs, pending=bool(jobs))
-    if new.version > command.max_versions:
-        await conn.execute(_FORGET_VERSIONS, new.entry_id, new.version, command.max_versions)
     return saved
 
 
