@@ -31,6 +31,10 @@ from agentctx.storage.versions import SaveCommand, Times, is_expired, least_trus
 
 WAS_FORGOTTEN: Final = """SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget'
     UNION ALL SELECT 1 FROM forgotten WHERE entry = ? LIMIT 1"""
+STATE: Final = """SELECT EXISTS (SELECT 1 FROM spaces WHERE enabled),
+      EXISTS (SELECT 1 FROM quarantine WHERE entry = ?),
+      EXISTS (SELECT 1 FROM entries e JOIN chunks ON chunks.entry = e.seq JOIN jobs ON jobs.chunk = chunks.id
+        WHERE e.id = ? AND e.live AND jobs.space IN (SELECT id FROM awaited_spaces))"""
 _FORGET_VERSIONS: Final = """DELETE FROM entries WHERE seq IN (
     SELECT seq FROM entries WHERE id = ?
     ORDER BY version IN (1, ?) DESC, version = (
@@ -102,11 +106,10 @@ class FindLive(Statement[FoundEntry]):
     request: IdempotencyKey | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FindState(Statement[EntryState]):
-    """Find the state of an entry, whether or not it exists."""
-
-    entry_id: str
+def state_of(entry_id: str) -> Steps[EntryState]:
+    """Return the state of an entry, whether or not it exists."""
+    ((embedded, is_held, pending),) = yield from Rows(STATE, (entry_id, entry_id))
+    return EntryState(bool(embedded), bool(is_held), bool(pending))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ def _captured(entry_id: str) -> Steps[SaveOutcome | None]:
     yield from LockEntry(entry_id)
     live, _ = yield from FindLive(entry_id)
     if live is not None:
-        state = (yield from FindState(entry_id))._replace(pending=live.entry.pending)
+        state = (yield from state_of(entry_id))._replace(pending=live.entry.pending)
         return state.outcome(entry_id, live.entry.version, Change.NONE)
     yield from _refuse_forgotten(entry_id)
     return None
@@ -252,7 +255,7 @@ def follow(
     if change is Change.IN_PLACE:
         jobs = yield from ChangeInPlace(command, draft, live)
         closed = yield from supersession.link(entry.id, entry, draft)
-    state = WITH_JOBS if jobs else (yield from FindState(entry.id))._replace(pending=is_pending)
+    state = WITH_JOBS if jobs else (yield from state_of(entry.id))._replace(pending=is_pending)
     saved = state.outcome(entry.id, entry.version, change, jobs)
     if command.idempotency:
         yield from remember(command.idempotency, saved, now)
@@ -261,7 +264,7 @@ def follow(
 
 def _unchanged(command: SaveCommand, live: LiveEntry) -> Steps[SaveOutcome]:
     entry = live.entry
-    state = (yield from FindState(entry.id))._replace(pending=entry.pending)
+    state = (yield from state_of(entry.id))._replace(pending=entry.pending)
     saved = state.outcome(entry.id, entry.version, Change.NONE)
     if command.idempotency:
         yield from remember(command.idempotency, saved, command.now)
@@ -358,5 +361,5 @@ def _refuse_taken_key(draft: Draft, present: str | None) -> Steps[None]:
 def _repeat(request: IdempotencyKey, earlier: EarlierSave) -> Steps[SaveOutcome]:
     """Return the answer to the save that was made with this key. Raises like `check_repeated`."""
     versions.check_repeated(request, earlier.digest)
-    state = yield from FindState(earlier.entry_id)
+    state = yield from state_of(earlier.entry_id)
     return state.outcome(earlier.entry_id, earlier.version, Change(earlier.change))

@@ -25,9 +25,7 @@ from agentctx.storage.records import (
 from agentctx.storage.saving import (
     ChangeInPlace,
     EarlierSave,
-    EntryState,
     FindLive,
-    FindState,
     InsertVersion,
     LiveEntry,
 )
@@ -83,6 +81,8 @@ class Memory:
         return [LiveEntry(1, each, False).row for each in expired][: wanted.limit]
 
     def _rows(self, wanted: Rows) -> list[Any]:
+        if wanted.sql == saving.STATE:
+            return [(True, wanted.values[0] in self.held, False)]
         known = {saving.WAS_FORGOTTEN: self.forgotten, quarantine.IS_HELD: self.held}
         return [each for each in wanted.values[:1] if each in known.get(wanted.sql, ())]
 
@@ -99,7 +99,6 @@ class Memory:
         FindLive: _find_live,
         FindRow: _find_row,
         FindExpired: _find_expired,
-        FindState: lambda self, wanted: EntryState(True, wanted.entry_id in self.held, False),
         LockEntry: lambda *_: None,
         LockTrust: lambda *_: None,
         NoteHidden: lambda *_: None,

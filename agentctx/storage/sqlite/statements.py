@@ -29,7 +29,6 @@ EXECUTE: Final[sql.Functions] = {
     saving.FindLive: writes.find_live,
     forgetting.FindRow: writes.find_row,
     forgetting.FindExpired: writes.find_expired,
-    saving.FindState: writes.find_state,
     forgetting.LockEntry: lambda *_: None,
     supersession.FindNamed: lookup.find_named,
     saving.InsertVersion: writes.insert_version,

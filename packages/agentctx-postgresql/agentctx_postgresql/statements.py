@@ -26,7 +26,6 @@ EXECUTE: Final[sql.Functions] = {
     saving.FindLive: writes.find_live,
     forgetting.FindRow: writes.find_row,
     forgetting.FindExpired: writes.find_expired,
-    saving.FindState: writes.find_state,
     forgetting.LockEntry: writes.lock,
     supersession.FindNamed: lookup.find_named,
     saving.InsertVersion: writes.insert_version,

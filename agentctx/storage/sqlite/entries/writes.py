@@ -12,7 +12,7 @@ from agentctx.storage.records import FORGOTTEN_DIGEST, Change, Draft, Job, SaveO
 from agentctx.storage.sqlite import checksums, sql
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries import chunks, lookup
-from agentctx.storage.sqlite.entries.rows import IS_EMBEDDING, IS_PENDING, texts_of_version
+from agentctx.storage.sqlite.entries.rows import texts_of_version
 from agentctx.storage.versions import attributes_text
 from agentctx.storage.words import scope_token
 
@@ -22,8 +22,6 @@ _UPDATE = """UPDATE entries SET attributes = ?, labels = ?, header = ?, trust = 
     WHERE seq = ?"""
 _IS_MARKED = """SELECT EXISTS (SELECT 1 FROM flags WHERE entry = ?1)
     OR EXISTS (SELECT 1 FROM quarantine WHERE entry = ?1)"""
-_STATE = f"""SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry = ?1),
-    EXISTS (SELECT 1 FROM entries e WHERE e.id = ?1 AND e.live = 1 AND {IS_PENDING})"""  # noqa: S608 - constants
 _ROW = "SELECT seq, id, version, namespace, collection FROM entries WHERE live = 1"
 
 
@@ -62,10 +60,6 @@ def find_expired(conn: Connection, wanted: forgetting.FindExpired) -> list[forge
     return [forgetting.LiveRow(*row) for row in rows.fetchall()]
 
 
-def find_state(conn: Connection, wanted: saving.FindState) -> saving.EntryState:
-    return saving.EntryState(*map(bool, conn.execute(_STATE, (wanted.entry_id,)).fetchone()))
-
-
 def insert_version(conn: Connection, new: saving.InsertVersion) -> SaveOutcome:
     command, draft, entry_id, before = new.command, new.draft, new.entry_id, new.before
     if before is not None:
@@ -82,7 +76,7 @@ def insert_version(conn: Connection, new: saving.InsertVersion) -> SaveOutcome:
     else:
         jobs = chunks.insert(conn, seq, *what, now=now, embed=embed)
     chain.note_change(conn, command.audited, draft, entry_id, new.version, new.change, now=now)
-    state = saving.WITH_JOBS if jobs else find_state(conn, saving.FindState(entry_id))
+    state = saving.WITH_JOBS if jobs else sql.follow(conn, saving.state_of(entry_id))
     saved = state.outcome(entry_id, new.version, new.change, jobs)
     if command.idempotency:
         sql.execute(conn, saving.remember(command.idempotency, saved, now))

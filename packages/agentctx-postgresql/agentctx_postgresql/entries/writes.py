@@ -18,7 +18,7 @@ from agentctx_postgresql.audit import audit_events
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.entries import chunks, new_versions
 from agentctx_postgresql.entries.lookup import LIVE
-from agentctx_postgresql.entries.rows import IS_EMBEDDING, IS_PENDING, SELECT_ENTRY, verified
+from agentctx_postgresql.entries.rows import SELECT_ENTRY, verified
 
 _FIND: Final = f"""
 SELECT found.*, EXISTS (SELECT 1 FROM flags WHERE flags.entry = found.id)
@@ -31,9 +31,6 @@ _FIND_BY_ID: Final = _FIND.format(which="e.id = $3")
 _FIND_BY_KEY: Final = _FIND.format(which="e.namespace = $3 AND e.collection = $4 AND e.key = $5")
 _ROW: Final = "SELECT seq, id, version, namespace, collection FROM entries"
 _EXPIRED: Final = "live AND expires <= $1"
-_STATE: Final = f"""
-SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry = $1),
-  EXISTS (SELECT 1 FROM entries e WHERE e.id = $1 AND e.live AND {IS_PENDING})"""  # noqa: S608 - constants
 _UPDATE: Final = """
 UPDATE entries SET attributes = $2, labels = $3, header = $4, trust = $5, expires = $6, ttl = $7, size = $8,
   x = pg_current_xact_id()
@@ -74,10 +71,6 @@ async def find_expired(conn: Connection, wanted: forgetting.FindExpired) -> list
     await locks.lock_entries(conn, ids)
     rows = await conn.fetch(f"{_ROW} WHERE {_EXPIRED} AND id = ANY ($2::text[])", now, ids)
     return [forgetting.LiveRow(*row) for row in rows]
-
-
-async def find_state(conn: Connection, wanted: saving.FindState) -> saving.EntryState:
-    return saving.EntryState(*await conn.fetchrow(_STATE, wanted.entry_id))
 
 
 async def lock(conn: Connection, wanted: forgetting.LockEntry) -> None:
