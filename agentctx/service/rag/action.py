@@ -77,7 +77,7 @@ class ActionNames:
             is_reading = command.runs or _is_reading(command)
             self.is_reading = self.is_reading and is_reading
             self._add(command, is_reading=is_reading)
-            if command.program not in words("actions", "neutral"):
+            if command.program not in words("neutral"):
                 given = [*command.words, *command.assignments, command.stdin[:200]]
                 shown.append(" ".join([command.program, *given]))
         self.text = "; ".join(shown) or " ".join(self.words)
@@ -90,9 +90,9 @@ class ActionNames:
             self.operations |= operations_of(word)
             self.things |= things_of(word)
         self.stems |= stems_in(program) | stems_in(command.stdin[:MAX_DOCUMENT_CHARS])
-        is_shell = command.program in words("actions", "shells")
+        is_shell = command.program in words("shells")
         for before, word in pairwise(("", *command.words)):
-            is_text = is_shell or before in words("actions", "prose")
+            is_text = is_shell or before in words("prose")
             if not (is_text and " " in word):
                 self._argument(word, base)
         for assignment in command.assignments:
@@ -101,7 +101,7 @@ class ActionNames:
             self._argument(value, base)
         for path in command.written:
             self._argument(path, base)
-        if not is_reading and program not in words("actions", "neutral"):
+        if not is_reading and program not in words("neutral"):
             self.paths.append(parts_of(base))
 
     def _argument(self, word: str, base: str) -> None:
@@ -176,13 +176,13 @@ def _is_reading(command: SimpleCommand) -> bool:
         return False
     if not command.program or any(_HARMLESS.match(word) for word in command.words):
         return True
-    if command.program in words("actions", "reading_programs"):
+    if command.program in words("reading_programs"):
         return not _edits_in_place(command)
     plain = [word for word in command.words if not word.startswith("-")][:3]
     first = [word.lower().partition("-")[0] for word in plain if _PLAIN.fullmatch(word)]
     queries = [word.lower() for word in command.words if " " in word or word.isupper()]
     first += [found for word in queries for found in _WORD.findall(word)[:1]]
-    reading = words("actions", "reading_subcommands")
+    reading = words("reading_subcommands")
     return any(word.startswith("\\d") for word in command.words) or not reading.isdisjoint([*first, *plain])
 
 
@@ -191,4 +191,4 @@ def _writes(command: SimpleCommand) -> bool:
 
 
 def _edits_in_place(command: SimpleCommand) -> bool:
-    return command.program in words("actions", "filters") and any(map(_IN_PLACE.match, command.words))
+    return command.program in words("filters") and any(map(_IN_PLACE.match, command.words))

@@ -100,4 +100,4 @@ def _stems(text: str) -> list[str]:
 
 @cache
 def _usual() -> frozenset[str]:
-    return STOP_WORDS - _NEGATIONS | frozenset(map(stem_of, words("actions", "errors")))
+    return STOP_WORDS - _NEGATIONS | frozenset(map(stem_of, words("errors")))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge as merge_sorted
 from itertools import accumulate
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
@@ -105,7 +105,7 @@ class Retrieval:
         searching = (
             None if self._storage.has_words_in_memory else asyncio.ensure_future(self._words(question, pool))
         )
-        running = [searching] if searching else list[asyncio.Future[Any]]()
+        asked: SearchInput | None = None
         try:
             if question.action:  # meaning does not help to judge it (docs/relevance.md), and costs more
                 reason = None
@@ -129,12 +129,12 @@ class Retrieval:
                         return await self._storage.follow(partial(steps, known), space)
                 except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:
                     reason = _reason(error, deadline_s)
-            asked = self._input(question, pool, stopwatch)
+            asked = asked or self._input(question, pool, stopwatch)
             known = replace(asked, found=await searching if searching else None, degraded=reason)
             return await self._storage.follow(partial(steps, known), None)
         finally:
-            for each in running:
-                each.cancel()
+            if searching:
+                searching.cancel()
             for stage, began, seconds in stopwatch.measured:
                 self._telemetry.passed(stage, began, seconds)
 

@@ -105,7 +105,7 @@ def _pieces(tokens: Sequence[str]) -> Iterator[list[str]]:
 def _unwrapped(words: Sequence[str], folder: str, depth: int) -> Iterator[SimpleCommand]:
     """Yield the command and, if it is a wrapper, what it runs."""
     words, written = _redirected(words)
-    while words and (words[0] in listed("actions", "keywords") or words[0].strip("-$`") == ""):
+    while words and (words[0] in listed("keywords") or words[0].strip("-$`") == ""):
         words = words[1:]
     given = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word)), len(words))
     rest = words[given:]
@@ -146,7 +146,7 @@ def _inner_at(program: str, words: Sequence[str]) -> int | None:
     """Return where the program that a wrapper runs begins; None if it runs none."""
     wrappers, name, at = _wrappers(), program, 1
     while name not in wrappers:
-        at = _after_options(words, at, listed("actions", "before_subcommand"))
+        at = _after_options(words, at, listed("before_subcommand"))
         longer = f"{name} {words[at]}" if at < len(words) else name
         if at == len(words) or not any(f"{key} ".startswith(f"{longer} ") for key in wrappers):
             return _exec_of_find(words) if program in {"find", "fd"} else None
@@ -174,7 +174,7 @@ def _exec_of_find(words: Sequence[str]) -> int | None:
 
 def _script(command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
     """Yield what `bash -c` runs."""
-    if not depth or command.program not in listed("actions", "shells") | {"su", "eval"}:
+    if not depth or command.program not in listed("shells") | {"su", "eval"}:
         return
     for at, word in enumerate(command.words[:-1]):
         if re.fullmatch(r"-[a-z]*c", word):

@@ -57,11 +57,11 @@ def _terms(text: str) -> Iterator[tuple[MemoryTerm, bool]]:
         low = core.lower()
         if low in _OR:
             is_other = True
-        elif low in words("actions", "excepted"):
+        elif low in words("excepted"):
             excepted = _REACH
-        elif low in words("actions", "denied") or low.endswith("n't"):
+        elif low in words("denied") or low.endswith("n't"):
             denied = _REACH
-        elif low in words("actions", "means") or (low == "with" and before.endswith("ed")):
+        elif low in words("means") or (low == "with" and before.endswith("ed")):
             means = _REACH
         elif core and (kind := _kind(core)):
             yield MemoryTerm(core, kind, excepted > 0, denied > 0, means > 0), is_other
@@ -79,5 +79,5 @@ def _kind(core: str) -> TermKind | None:
     if _NAME.match(core):
         return "name"
     low = core.lower()
-    is_empty = low in STOP_WORDS - words("actions", "subcommands") or low in words("actions", "generic")
+    is_empty = low in STOP_WORDS - words("subcommands") or low in words("generic")
     return None if is_empty or not any(map(str.isalnum, low)) else "word"

@@ -19,6 +19,6 @@ def lists(name: ListFile) -> Mapping[str, Any]:
 
 
 @cache
-def words(name: ListFile, listed: str) -> frozenset[str]:
-    """Return the words of one list."""
-    return frozenset(lists(name)[listed].split())
+def words(listed: str) -> frozenset[str]:
+    """Return the words of one list of command lines."""
+    return frozenset(lists("actions")[listed].split())
