@@ -130,12 +130,12 @@ class PostgresqlConnections:
 
         return await self._run(in_snapshot, timeout_s)
 
-    async def query(self, work: Work[T], timeout_s: float = READ_TIMEOUT_S) -> T:
+    async def query(self, work: Work[T]) -> T:
         """Like `read`, but each statement sees what was committed before it, which saves two round trips.
 
         With a pooler, the same as `read`: outside a transaction, it may split a statement between servers.
         """
-        return await (self.read if self.server.is_pooled else self._run)(work, timeout_s)
+        return await (self.read if self.server.is_pooled else self._run)(work, READ_TIMEOUT_S)
 
     async def _run(self, work: Work[T], timeout_s: float) -> T:
         self._refuse(writes=False)

@@ -81,7 +81,13 @@ async def resolve(
 
     Damaged chunks are omitted.
     """
-    return _resolved(await _rows(conn, chunks, wanted, now=now), faults)
+    found = {}
+    for row in await _rows(conn, chunks, wanted, now=now):
+        try:
+            found[row["chunk"]] = _chunk_of(row)
+        except StorageCorrupt:
+            faults.record("entry", row["id"])
+    return found
 
 
 async def chunks_with_turns(
@@ -140,16 +146,6 @@ async def _rows(
         f"{SELECT_CHUNKS.format(distance=distance)} WHERE {condition}", *parameters
     )
     return rows
-
-
-def _resolved(rows: Sequence[Any], faults: Faults) -> dict[int, ResolvedChunk]:
-    found = {}
-    for row in rows:
-        try:
-            found[row["chunk"]] = _chunk_of(row)
-        except StorageCorrupt:
-            faults.record("entry", row["id"])
-    return found
 
 
 def _chunk_of(row: Any) -> ResolvedChunk:
