@@ -43,9 +43,9 @@ from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
+    from agentctx.ingest.delivery import IngestTask
     from agentctx.ingest.progress import IngestProgress
     from agentctx.ingest.report import Report
-    from agentctx.ingest.run import IngestTask
     from agentctx.ingest.unread import MissingPolicy
     from agentctx.wire import ProviderStatus
 
@@ -148,10 +148,10 @@ def ingest(
     lines. Ctrl-C stops after the current batch; run the same command to resume.
     """
     from agentctx.cli import file_states as states
-    from agentctx.ingest.delivery import IngestTarget
+    from agentctx.ingest.delivery import IngestTarget, IngestTask
     from agentctx.ingest.known import Labels
     from agentctx.ingest.progress import choose_progress
-    from agentctx.ingest.run import IngestTask, absolute, check
+    from agentctx.ingest.run import absolute, check
     from agentctx.ingest.walk import WalkSelection
 
     if status and forget_withdrawn:

@@ -22,7 +22,7 @@ from agentctx.ingest.plan import FileCandidate, FileVerdict, labels_for, unread_
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.ingest.unread import CHANGING, MissingPolicy, UnreadCause, UnreadFile
-from agentctx.ingest.walk import FoundFile, error_text
+from agentctx.ingest.walk import FoundFile, WalkSelection, error_text
 from agentctx.wire import (
     MAX_MARKED,
     FileMark,
@@ -40,22 +40,20 @@ _TRANSIENT_REFUSALS = frozenset({ExtractRefusal.NEEDS_EXTRA, ExtractRefusal.TOO_
 """Refusals that say nothing about the text, so the file's entries stay in the answers."""
 SHORTER = "the file is shorter now"
 HEAD_BYTES = 8_192
+SETTLE_S = 2.0
+"""Longer than an editor takes between truncating or removing a file and writing it."""
 NEVER = 2**63
 """Later than every time of a file, in nanoseconds."""
 
 
-class MarkingClient(Protocol):
-    """The part of `Client` that marking needs."""
-
-    def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> MarkFilesReply: ...
-
-
-class DeliveryClient(MarkingClient, Protocol):
+class DeliveryClient(Protocol):
     """The part of `Client` that a delivery needs."""
 
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
 
     def forget(self, entry_id: str) -> ForgetReply: ...
+
+    def mark_files(self, namespace: str, marks: Sequence[FileMark]) -> MarkFilesReply: ...
 
 
 class DryRunClient:
@@ -80,6 +78,21 @@ class IngestTarget:
     labels: Labels
 
 
+@dataclass(frozen=True, slots=True)
+class IngestTask:
+    """The user's request. `roots` are absolute paths, as returned by `run.absolute`."""
+
+    roots: tuple[str, ...]
+    selection: WalkSelection
+    target: IngestTarget
+    dry_run: bool = False
+    policy: MissingPolicy = MissingPolicy.WITHDRAW
+    encoding: str | None = None
+    """The encoding of text files; None: it is detected."""
+    settle_s: float = SETTLE_S
+    """How long a file that is gone or empty may be in the middle of an editor's save."""
+
+
 class FileMarks:
     """Collects what one pass found about the files of entries, and sends it to the daemon."""
 
@@ -89,7 +102,7 @@ class FileMarks:
     def add(self, ids: Sequence[str], state: State, reason: str = "") -> None:
         self._ids.setdefault((state, reason), []).extend(ids)
 
-    def send(self, client: MarkingClient, namespace: str) -> None:
+    def send(self, client: DeliveryClient, namespace: str) -> None:
         """Send all marks, and forget them. Raises `AgentctxError`."""
         for (state, reason), ids in self._ids.items():
             for start in range(0, len(ids), MAX_MARKED):
@@ -111,6 +124,7 @@ class _FileInFlight:
     redacted: set[str] = field(default_factory=set)
 
 
+@dataclass
 class Delivery:
     """Carries out a plan. `report` says what was done, even after an interruption.
 
@@ -118,33 +132,16 @@ class Delivery:
     changed after `fresh_since` (nanoseconds) may be in the middle of an editor's save.
     """
 
-    def __init__(
-        self,
-        memory: DeliveryClient,
-        target: IngestTarget,
-        report: Report,
-        progress: IngestProgress,
-        *,
-        stop: Event,
-        max_bytes: int,
-        marks: FileMarks,
-        fresh_since: int = NEVER,
-        encoding: str | None = None,
-        policy: MissingPolicy = MissingPolicy.WITHDRAW,
-    ) -> None:
-        self._memory = memory
-        self._target = target
-        self._report = report
-        self._progress = progress
-        self._stop = stop
-        self._max_bytes = max_bytes
-        self._marks = marks
-        self._fresh_since = fresh_since
-        self._encoding = encoding
-        self._policy = policy
-        self.unread: list[UnreadFile] = []
-        self._in_flight: deque[_FileInFlight] = deque()
-        """The file of each sent part whose outcome is still pending, in sending order."""
+    memory: DeliveryClient
+    task: IngestTask
+    report: Report
+    progress: IngestProgress
+    stop: Event
+    marks: FileMarks
+    fresh_since: int
+    unread: list[UnreadFile] = field(default_factory=list, init=False)
+    _in_flight: deque[_FileInFlight] = field(default_factory=deque, init=False)
+    """The file of each sent part whose outcome is still pending, in sending order."""
 
     def run(self, candidates: Iterable[FileCandidate]) -> None:
         """Save the files one after another, in batches.
@@ -153,35 +150,35 @@ class Delivery:
             DaemonUnreachable: the daemon went away. Acknowledged files count as unchanged next time.
             StorageFailed, Unavailable: the daemon accepts nothing at the moment.
         """
-        for outcome in self._memory.save_all(self._requests(candidates)):
+        for outcome in self.memory.save_all(self._requests(candidates)):
             self._settle(self._in_flight.popleft(), outcome)
 
     def _requests(self, candidates: Iterable[FileCandidate]) -> Iterator[SaveRequest]:
         for candidate in candidates:
-            if self._stop.is_set():
-                self._report.interrupted = True
+            if self.stop.is_set():
+                self.report.interrupted = True
                 return
-            self._progress.reading(candidate.source)
+            self.progress.reading(candidate.source)
             try:
                 yield from self._requests_of(candidate)
             except NotIngestible as refusal:
                 self._skip_refused(candidate, refusal)
             except FileNotFoundError:
-                self._note_unread(candidate, UnreadCause.UNSEEN, CHANGING, is_fresh=self._fresh_since < NEVER)
+                self._note_unread(candidate, UnreadCause.UNSEEN, CHANGING, is_fresh=self.fresh_since < NEVER)
             except OSError as error:
                 self._fail(candidate, error_text(error))
             except Exception as error:  # noqa: BLE001 - one file must not end the run, or the watch
                 self._fail(candidate, f"{type(error).__name__}: {error}"[:200])
 
     def _requests_of(self, candidate: FileCandidate) -> Iterator[SaveRequest]:
-        contents = read(candidate.file, self._max_bytes, is_text=self._encoding is not None)
-        extracted = extract(PurePath(candidate.file.path), contents.data, encoding=self._encoding)
+        contents = read(candidate.file, self.task.selection.max_bytes, is_text=self.task.encoding is not None)
+        extracted = extract(PurePath(candidate.file.path), contents.data, encoding=self.task.encoding)
         parts = split(extracted.text, extracted.unit, extracted.places)
         work = _FileInFlight(
             candidate, verdict_on(contents.digest, candidate.known), contents.size, len(parts)
         )
         for note in extracted.notes:
-            self._report.remark(candidate.source, note)
+            self.report.remark(candidate.source, note)
         for number, part in enumerate(parts, 1):
             self._in_flight.append(work)
             record = FileRecord(
@@ -199,11 +196,11 @@ class Delivery:
 
     def _request(self, candidate: FileCandidate, content: str, record: FileRecord) -> SaveRequest:
         known = candidate.known
-        labels = labels_for(self._target.labels, known)
+        labels = labels_for(self.task.target.labels, known)
         is_new_part = known is not None and record.part not in known.parts
         return SaveRequest(
-            collection=self._target.collection,
-            namespace=self._target.namespace,
+            collection=self.task.target.collection,
+            namespace=self.task.target.namespace,
             key=key_of(candidate.source, record.part),
             content=content,
             source=candidate.source,
@@ -223,7 +220,7 @@ class Delivery:
         if isinstance(outcome, AgentctxError):
             work.problem = work.problem or outcome
         else:
-            self._report.entries += 1
+            self.report.entries += 1
             work.redacted.update(outcome.redacted)
         if work.settled == work.parts:
             self._finish(work)
@@ -231,46 +228,46 @@ class Delivery:
     def _finish(self, work: _FileInFlight) -> None:
         source = work.candidate.source
         if work.problem:
-            self._report.fail(work.candidate.file.path, work.problem.message, work.problem.hint)
+            self.report.fail(work.candidate.file.path, work.problem.message, work.problem.hint)
         else:
             known = work.candidate.known
             if known and (marked := known.marked(work.parts)):
-                self._marks.add(marked, "present")
-                self._report.returned.append(known.source)
+                self.marks.add(marked, "present")
+                self.report.returned.append(known.source)
             self._withdraw_surplus(work)
-            self._report.saved[work.verdict].append(source)
-            self._report.bytes += work.size
+            self.report.saved[work.verdict].append(source)
+            self.report.bytes += work.size
         if work.redacted:
-            self._report.remark(source, f"redacted before it was stored: {', '.join(sorted(work.redacted))}")
-        self._progress.done(work.candidate.file.size)
+            self.report.remark(source, f"redacted before it was stored: {', '.join(sorted(work.redacted))}")
+        self.progress.done(work.candidate.file.size)
 
     def _withdraw_surplus(self, work: _FileInFlight) -> None:
         known = work.candidate.known
         surplus = [part for number, part in known.parts.items() if number > work.parts] if known else []
-        if self._policy is not MissingPolicy.REMOVE:
+        if self.task.policy is not MissingPolicy.REMOVE:
             left = [part.id for part in surplus if part.state != "withdrawn"]
-            self._marks.add(left, "withdrawn", SHORTER)
+            self.marks.add(left, "withdrawn", SHORTER)
             return
         for part in surplus:
             with suppress(NotFound):
-                self._memory.forget(part.id)
+                self.memory.forget(part.id)
 
     def _fail(self, candidate: FileCandidate, problem: str) -> None:
-        self._report.fail(candidate.file.path, problem)
+        self.report.fail(candidate.file.path, problem)
         self._note_unread(candidate, UnreadCause.UNSEEN, problem)
 
     def _skip_refused(self, candidate: FileCandidate, refusal: NotIngestible) -> None:
         says_nothing = refusal.refusal in _TRANSIENT_REFUSALS
         cause = UnreadCause.UNSEEN if says_nothing else UnreadCause.UNUSABLE
-        changed = not says_nothing and candidate.file.modified > self._fresh_since
+        changed = not says_nothing and candidate.file.modified > self.fresh_since
         noted = self._note_unread(candidate, cause, refusal.message, is_fresh=changed)
         if noted is None or not noted.is_fresh:
-            self._report.skip(candidate.file.path, refusal.message, refusal.hint)
+            self.report.skip(candidate.file.path, refusal.message, refusal.hint)
 
     def _note_unread(
         self, candidate: FileCandidate, cause: UnreadCause, reason: str, *, is_fresh: bool = False
     ) -> UnreadFile | None:
-        self._progress.done(candidate.file.size)
+        self.progress.done(candidate.file.size)
         if candidate.known is None:
             return None
         self.unread.append(unread_file(candidate.known, cause, reason, is_fresh=is_fresh))

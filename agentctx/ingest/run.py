@@ -6,46 +6,29 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Protocol
 
 from agentctx.errors import AccessDenied, InvalidInput, NotFound
-from agentctx.ingest.delivery import NEVER, Delivery, DeliveryClient, DryRunClient, FileMarks, IngestTarget
+from agentctx.ingest.delivery import NEVER, Delivery, DeliveryClient, DryRunClient, FileMarks, IngestTask
 from agentctx.ingest.known import ListedPath, ListingClient, list_known
 from agentctx.ingest.names import escape_path, is_within, unescape_path
 from agentctx.ingest.plan import IngestPlan, judge, make_plan
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.unread import CHANGING, MissingPolicy, NearestFolder, UnreadCause, UnreadFile
-from agentctx.ingest.walk import UnreadablePath, WalkItem, WalkSelection, walk
+from agentctx.ingest.unread import CHANGING, NearestFolder, UnreadCause, UnreadFile
+from agentctx.ingest.walk import UnreadablePath, WalkItem, walk
 from agentctx.wire import COLLECTIONS, QueueReply, StatusReply
 
 FILE_COLLECTION = "knowledge"
 """The only built-in collection that accepts files."""
-SETTLE_S = 2.0
-"""Longer than an editor takes between truncating or removing a file and writing it."""
 POLL_S = 0.5
 """How long each drain request to the daemon waits, and so how often the bar moves and Ctrl-C is noticed."""
 
 
 class IngestClient(ListingClient, DeliveryClient, Protocol):
     """The part of `Client` that a pass needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class IngestTask:
-    """The user's request. `roots` are absolute paths, as returned by `absolute`."""
-
-    roots: tuple[str, ...]
-    selection: WalkSelection
-    target: IngestTarget
-    dry_run: bool = False
-    policy: MissingPolicy = MissingPolicy.WITHDRAW
-    encoding: str | None = None
-    """The encoding of text files; None: it is detected."""
-    settle_s: float = SETTLE_S
-    """How long a file that is gone or empty may be in the middle of an editor's save."""
 
 
 def absolute(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -98,25 +81,17 @@ def run_pass(
     ingest_pass.settle(sorted(unread, key=lambda each: each.source))
 
 
+@dataclass
 class IngestPass:
     """Looks at the files of a task, sends what is new, and settles what became of the rest."""
 
-    def __init__(
-        self,
-        memory: IngestClient,
-        receiver: DeliveryClient,
-        task: IngestTask,
-        report: Report,
-        progress: IngestProgress,
-        stop: Event,
-    ) -> None:
-        self._memory = memory
-        self._receiver = receiver
-        self._task = task
-        self._report = report
-        self._progress = progress
-        self._stop = stop
-        self._marks = FileMarks()
+    memory: IngestClient
+    receiver: DeliveryClient
+    task: IngestTask
+    report: Report
+    progress: IngestProgress
+    stop: Event
+    _marks: FileMarks = field(default_factory=FileMarks, init=False)
 
     def run(
         self,
@@ -127,17 +102,17 @@ class IngestPass:
     ) -> list[UnreadFile]:
         """Deliver the files there, and return the known ones without a text. A second look is the last."""
         try:
-            plan = _plan(self._memory, self._task, self._progress, self._stop, scopes)
+            plan = _plan(self.memory, self.task, self.progress, self.stop, scopes)
         finally:
-            self._progress.end()
+            self.progress.end()
         if plan is None:
-            self._report.interrupted = True
+            self.report.interrupted = True
             return []
         self._take(plan, is_second=is_second)
         if before_sending is not None:
             before_sending(sum(candidate.file.size for candidate in plan.candidates))
-        settles = not (is_second or self._task.dry_run)
-        fresh_since = time.time_ns() - int(self._task.settle_s * 1e9) if settles else NEVER
+        settles = not (is_second or self.task.dry_run)
+        fresh_since = time.time_ns() - int(self.task.settle_s * 1e9) if settles else NEVER
         folders = FolderLookup()
         absent = [
             judge(file, folders.of(file.source), plan.recorded_folders, fresh_since=fresh_since)
@@ -147,36 +122,36 @@ class IngestPass:
 
     def settle(self, unread: Sequence[UnreadFile]) -> None:
         """Mark or remove the entries of the files without a text."""
-        if self._report.interrupted:
+        if self.report.interrupted:
             return
-        policy = self._task.policy
+        policy = self.task.policy
         removable = [each for each in unread if each.is_removed(policy)]
         self.mark([each for each in unread if not each.is_removed(policy)])
         for file in removable:
-            if self._stop.is_set():
-                self._report.interrupted = True
+            if self.stop.is_set():
+                self.report.interrupted = True
                 return
             for entry_id in file.ids:
                 with suppress(NotFound):
-                    self._receiver.forget(entry_id)
-            self._report.removed.append(file)
+                    self.receiver.forget(entry_id)
+            self.report.removed.append(file)
 
     def mark(self, unread: Sequence[UnreadFile]) -> None:
         """Mark entries, and send all marks so far. What is fresh is not reported yet."""
         for file in unread:
-            state = file.state(self._task.policy)
+            state = file.state(self.task.policy)
             is_new = any(
                 (part.state, part.reason) != (state, file.reason) for part in file.known.parts.values()
             )
             if is_new:
                 self._marks.add(file.ids, state, file.reason)
             if not file.is_fresh:
-                listed = self._report.stale if state == "stale" else self._report.withdrawn
+                listed = self.report.stale if state == "stale" else self.report.withdrawn
                 listed.append(replace(file, is_new=is_new))
-        self._marks.send(self._receiver, self._task.target.namespace)
+        self._marks.send(self.receiver, self.task.target.namespace)
 
     def _take(self, plan: IngestPlan, *, is_second: bool) -> None:
-        report = self._report
+        report = self.report
         report.unchanged += len(plan.unchanged)
         for known in plan.unchanged:
             if marked := known.marked(known.first.parts):
@@ -193,23 +168,14 @@ class IngestPass:
         if not plan.candidates:
             return []
         delivery = Delivery(
-            self._receiver,
-            self._task.target,
-            self._report,
-            self._progress,
-            stop=self._stop,
-            max_bytes=self._task.selection.max_bytes,
-            marks=self._marks,
-            fresh_since=fresh_since,
-            encoding=self._task.encoding,
-            policy=self._task.policy,
+            self.receiver, self.task, self.report, self.progress, self.stop, self._marks, fresh_since
         )
         size = sum(each.file.size for each in plan.candidates)
-        self._progress.begin("ingesting", len(plan.candidates), size)
+        self.progress.begin("ingesting", len(plan.candidates), size)
         try:
             delivery.run(plan.candidates)
         finally:
-            self._progress.end()
+            self.progress.end()
         return delivery.unread
 
 
@@ -303,9 +269,7 @@ class QueueClient(Protocol):
     def drain(self, timeout_s: float = ...) -> QueueReply: ...
 
 
-def wait_until_embedded(
-    client: QueueClient, report: Report, progress: IngestProgress, stop: Event, *, poll_s: float = POLL_S
-) -> None:
+def wait_until_embedded(client: QueueClient, report: Report, progress: IngestProgress, stop: Event) -> None:
     """Wait for all pending embeddings of the daemon, and put the counts into `report`.
 
     Do not wait if the daemon has no embedding provider or denies access to its queue.
@@ -318,7 +282,7 @@ def wait_until_embedded(
     try:
         while reply.pending and provider.state != "off" and not stop.is_set():
             before = reply.pending
-            reply = client.drain(poll_s)
+            reply = client.drain(POLL_S)
             progress.done(files=max(0, before - reply.pending))
     finally:
         progress.end()

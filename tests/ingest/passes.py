@@ -6,11 +6,11 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from agentctx.ingest.delivery import IngestTarget
+from agentctx.ingest.delivery import IngestTarget, IngestTask
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import IngestTask, absolute, run_pass
+from agentctx.ingest.run import absolute, run_pass
 from agentctx.ingest.unread import MissingPolicy
 from agentctx.ingest.walk import WalkSelection
 from tests.ingest.memory import Memory

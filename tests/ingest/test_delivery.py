@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from agentctx.errors import InvalidInput, StorageFull
-from agentctx.ingest.delivery import Delivery, FileMarks, IngestTarget, Outcome, read
+from agentctx.ingest.delivery import NEVER, Delivery, FileMarks, Outcome, read
 from agentctx.ingest.extract import NotIngestible
 from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
@@ -19,7 +19,7 @@ from agentctx.ingest.unread import MissingPolicy
 from agentctx.ingest.walk import FoundFile
 from agentctx.wire import FileRecord, SaveRequest, SaveResult
 from tests.ingest.memory import Memory
-from tests.ingest.passes import counts, ingested
+from tests.ingest.passes import counts, ingested, task_for
 
 LINE = "a line of some thirty letters\n"
 THREE_PARTS = LINE * 8_000
@@ -142,10 +142,8 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_done(tmp_path: Pa
     unreadable = FileCandidate(FoundFile("/proc/self/mem", 0, 0), "/proc/self/mem", None)
     vanished = FileCandidate(FoundFile(str(tmp_path / "gone"), 1, 1), str(tmp_path / "gone"), None)
     readable = FileCandidate(FoundFile(str(tmp_path / "a"), 1, 1), str(tmp_path / "a"), None)
-    report, target = Report(), IngestTarget("knowledge", "default", Labels())
-    delivery = Delivery(
-        Memory(), target, report, IngestProgress(), stop=Event(), max_bytes=100, marks=FileMarks()
-    )
+    report, task = Report(), task_for(tmp_path)
+    delivery = Delivery(Memory(), task, report, IngestProgress(), Event(), FileMarks(), NEVER)
     delivery.run([unreadable, vanished, readable])
     assert [(each.path, each.problem) for each in report.failed] == [("/proc/self/mem", "input/output error")]
     assert counts(report) == {"new": 1, "failed": 1}

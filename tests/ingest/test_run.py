@@ -9,12 +9,12 @@ import pytest
 
 from agentctx.client.options import ListOptions
 from agentctx.errors import AgentctxError, InvalidInput
-from agentctx.ingest.delivery import IngestTarget
+from agentctx.ingest.delivery import IngestTarget, IngestTask
 from agentctx.ingest.extract import ExtractedText, extract
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import IngestTask, absolute, check, run_pass, wait_until_embedded
+from agentctx.ingest.run import absolute, check, run_pass, wait_until_embedded
 from agentctx.ingest.unread import CHANGING, MissingPolicy
 from agentctx.ingest.walk import WalkSelection
 from agentctx.wire import EntryView, ForgetReply, QueueReply, SaveRequest, SaveResult, StatusReply
