@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 import structlog
@@ -52,28 +53,22 @@ def page_server(core: Core, api: ASGIApp, settings: ServerSettings) -> PageServe
     return server
 
 
+@dataclass
 class PageServer:
     """A server like `HttpServer`, but with a port only while there are links or sessions.
 
     `load` is called for the first link: pages that nobody opens cost nothing.
     """
 
-    def __init__(
-        self,
-        load: Callable[[], OfferedPages],
-        settings: ServerSettings,
-        telemetry: Telemetry = NO_TELEMETRY,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        self._load = load
-        self._settings = settings
-        self._telemetry = telemetry
-        self._sleep = sleep
-        self._opening = asyncio.Lock()
-        self._pages: OfferedPages | None = None
-        self._open: tuple[HttpServer, int] | None = None
-        self._stopping = asyncio.Event()
-        self.started = asyncio.Event()
+    load: Callable[[], OfferedPages]
+    settings: ServerSettings
+    telemetry: Telemetry = NO_TELEMETRY
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _pages: OfferedPages | None = field(default=None, init=False)
+    _open: tuple[HttpServer, int] | None = field(default=None, init=False)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    started: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def serve(self) -> None:
         """Serve whenever there are sessions, until `stop()`."""
@@ -91,7 +86,7 @@ class PageServer:
         """Return a link for the peer, after opening a port if there is none."""
         async with self._opening:
             if self._pages is None:
-                self._pages = await asyncio.to_thread(self._load)
+                self._pages = await asyncio.to_thread(self.load)
             path = self._pages.new_link(peer)  # first, so that the port does not close meanwhile
             if self._open is None:
                 await self._listen(self._pages)
@@ -100,7 +95,7 @@ class PageServer:
 
     async def _listen(self, pages: OfferedPages) -> None:
         listening = bind_loopback(0)
-        server = HttpServer(RequestContext(pages, self._telemetry), [listening], self._settings)
+        server = HttpServer(RequestContext(pages, self.telemetry), [listening], self.settings)
         self._open = server, listening.getsockname()[1]
         serving = self._tasks.create_task(server.serve(), name="pages")
         closing = self._tasks.create_task(self._close_unused(pages), name="unused pages")
@@ -110,7 +105,7 @@ class PageServer:
 
     async def _close_unused(self, pages: OfferedPages) -> None:
         while left_s := pages.idle_in():
-            await self._sleep(left_s)
+            await self.sleep(left_s)
         await self._close()
 
     async def _close(self) -> None:

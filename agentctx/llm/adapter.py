@@ -73,7 +73,7 @@ class ContextAwareModelAdapter:
             source,
             position=position,
             deadline_s=deadline_s,
-            conversations=conversations,
+            conversations=conversations or ConversationMemory(),
             telemetry=telemetry,
             rests=lambda name: self._refusals.rests(_UPSTREAM, name),
         )

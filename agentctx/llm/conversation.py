@@ -64,6 +64,7 @@ class _StoredBlocks:
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+@dataclass(kw_only=True)
 class ConversationMemory:
     """The blocks of the most recent conversations, in this process. Called from one event loop.
 
@@ -71,21 +72,14 @@ class ConversationMemory:
     beginning, so half of a conversation's blocks are useless to it. Within one, the oldest block is evicted.
     """
 
-    def __init__(
-        self,
-        *,
-        max_conversations: int = MAX_CONVERSATIONS,
-        max_blocks: int = MAX_BLOCKS,
-        max_bytes: int = MAX_BYTES,
-    ) -> None:
-        self._max_conversations = max_conversations
-        self._max_blocks = max_blocks
-        self._max_bytes = max_bytes
-        self._stored: OrderedDict[str, _StoredBlocks] = OrderedDict()
-        self._links: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
-        self._forgotten: OrderedDict[str, None] = OrderedDict()
-        self.bytes = 0
-        """Size of all stored blocks."""
+    max_conversations: int = MAX_CONVERSATIONS
+    max_blocks: int = MAX_BLOCKS
+    max_bytes: int = MAX_BYTES
+    _stored: OrderedDict[str, _StoredBlocks] = field(default_factory=OrderedDict, init=False)
+    _links: OrderedDict[str, tuple[str, str | None]] = field(default_factory=OrderedDict, init=False)
+    _forgotten: OrderedDict[str, None] = field(default_factory=OrderedDict, init=False)
+    bytes: int = field(default=0, init=False)
+    """Size of all stored blocks."""
 
     def recall(self, key: str) -> Conversation:
         """Return the conversation with that key, or an empty one if unknown."""
@@ -110,7 +104,7 @@ class ConversationMemory:
             self._store(self._stored.setdefault(key, _StoredBlocks(OrderedDict())), turn, block, ids)
             self._stored.move_to_end(key)
             while self._stored and (
-                len(self._stored) > self._max_conversations or self.bytes > self._max_bytes
+                len(self._stored) > self.max_conversations or self.bytes > self.max_bytes
             ):
                 _, dropped = self._stored.popitem(last=False)
                 self.bytes -= sum(map(_size, dropped.blocks.values()))
@@ -141,7 +135,7 @@ class ConversationMemory:
         key, earlier = self._resolved(key)
         self._links[reply_key] = key, earlier if turn is None else turn
         self._links.move_to_end(reply_key)
-        while len(self._links) > self._max_conversations * 4:
+        while len(self._links) > self.max_conversations * 4:
             self._links.popitem(last=False)
 
     def _resolved(self, key: str) -> tuple[str, str | None]:
@@ -153,7 +147,7 @@ class ConversationMemory:
         stored.ids[turn] = tuple(ids)
         stored.latest = turn
         self.bytes += _size(block)
-        while len(stored.blocks) > self._max_blocks:
+        while len(stored.blocks) > self.max_blocks:
             self._drop(stored, next(iter(stored.blocks)))
 
     def _drop(self, stored: _StoredBlocks, turn: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -77,39 +77,26 @@ class FailureLog:
         self._last = ""
 
 
+@dataclass
 class Injector:
-    """Prepares LLM calls for the adapter and the proxy.
+    """Prepares LLM calls for the adapter and the proxy."""
 
-    Args:
-        source: provides the blocks.
-        position: `system`, the end of the system prompt; or `tail`, the end of the last user turn.
-        deadline_s: how long to wait for the source.
-        conversations: stores earlier blocks; by default in this process.
-        telemetry: receives the outcome of each call.
-        failures: shared by injectors that report the same failure only once.
-        rests: returns whether calls to a model go without context now.
-    """
-
-    def __init__(
-        self,
-        source: ContextSource,
-        *,
-        position: InjectionPosition = "system",
-        deadline_s: float = DEADLINE_S,
-        conversations: ConversationMemory | None = None,
-        telemetry: Telemetry = NO_TELEMETRY,
-        failures: FailureLog | None = None,
-        rests: Callable[[str], bool] = lambda _: False,
-    ) -> None:
-        self._source = source
-        self._position = position
-        self._deadline_s = deadline_s
-        self._conversations = conversations or ConversationMemory()
-        self._telemetry = telemetry
-        self._failures = failures or FailureLog()
-        self._rests = rests
-        self.outcomes: Counter[str] = Counter()
-        """Number of calls by outcome."""
+    source: ContextSource
+    """Provides the blocks."""
+    position: InjectionPosition = "system"
+    """`system`, the end of the system prompt; or `tail`, the end of the last user turn."""
+    deadline_s: float = DEADLINE_S
+    """How long to wait for the source."""
+    conversations: ConversationMemory = field(default_factory=ConversationMemory)
+    """Stores earlier blocks; by default in this process."""
+    telemetry: Telemetry = NO_TELEMETRY
+    """Receives the outcome of each call."""
+    failures: FailureLog = field(default_factory=FailureLog)
+    """Shared by injectors that report the same failure only once."""
+    rests: Callable[[str], bool] = lambda _: False
+    """Returns whether calls to a model go without context now."""
+    outcomes: Counter[str] = field(default_factory=Counter, init=False)
+    """Number of calls by outcome."""
 
     async def prepare(self, dialect: Dialect, body: Body, scope: Scope) -> PreparedCall[Body]:
         """Like `prepare_call`, for a body that is already parsed."""
@@ -120,7 +107,7 @@ class Injector:
         try:
             prepared = await self._with_context(call, scope)
         except Exception as error:  # noqa: BLE001 - not even our own bugs may fail an LLM call
-            self._failures.report(error)
+            self.failures.report(error)
             prepared = PreparedCall(body=call.body, outcome=failure_code(error))
         self._count(prepared.outcome)
         return prepared
@@ -132,9 +119,9 @@ class Injector:
         try:
             key = reply_key(dialect, prepared.body, scope, reply)
             if key is not None:
-                self._conversations.link(key, prepared.key, prepared.turn)
+                self.conversations.link(key, prepared.key, prepared.turn)
         except Exception as error:  # noqa: BLE001 - the model has answered: nothing of ours may break that
-            self._failures.report(error)
+            self.failures.report(error)
             return True
         return key is not None
 
@@ -143,7 +130,7 @@ class Injector:
         the conversation are dropped, or the vendor would refuse its next call too.
         """
         if prepared.key is not None:
-            self._conversations.clear(prepared.key)
+            self.conversations.clear(prepared.key)
         self._count(REFUSED)
         own = prepared.context.ids if prepared.context else ()
         ids = tuple(each for each in prepared.ids if each not in own)
@@ -153,25 +140,25 @@ class Injector:
         if scope.is_off:
             return PreparedCall(body=call.body, outcome=OFF)
         request = await _run(call, call.read)
-        if self._rests(request.model):
+        if self.rests(request.model):
             return PreparedCall(body=call.body, outcome=REFUSED, model=request.model)
         key = conversation_key(request.conversation, scope)
-        given = Conversation() if key is None else self._conversations.recall(key)
+        given = Conversation() if key is None else self.conversations.recall(key)
         context, failure = None, None
         text = to_retrieve(request, given)
         if text is not None:
             question = ContextQuestion(
                 text=text,
                 scope=scope,
-                position=self._position,
-                present=texts_present(request, self._position, given),
-                deadline_s=self._deadline_s,
+                position=self.position,
+                present=texts_present(request, self.position, given),
+                deadline_s=self.deadline_s,
             )
             context, failure = await self._retrieve(question)
         new = None if context is None else context.block
-        injected = await _run(call, call.inject, self._position, given, new)
+        injected = await _run(call, call.inject, self.position, given, new)
         if key is not None and text is not None and request.turn is not None:
-            self._conversations.remember(key, request.turn, new, context.ids if context else ())
+            self.conversations.remember(key, request.turn, new, context.ids if context else ())
         earlier = chain.from_iterable(reversed(list(given.ids.values())))
         return PreparedCall(
             body=injected,
@@ -185,24 +172,24 @@ class Injector:
 
     async def _retrieve(self, question: ContextQuestion) -> tuple[GivenContext | None, str | None]:
         try:
-            async with asyncio.timeout(self._deadline_s):
-                context = await self._source.context(question)
+            async with asyncio.timeout(self.deadline_s):
+                context = await self.source.context(question)
         except TimeoutError:
-            error = DeadlineExceeded(f"No context arrived within {self._deadline_s:g} s.")
-            self._failures.report(error)
+            error = DeadlineExceeded(f"No context arrived within {self.deadline_s:g} s.")
+            self.failures.report(error)
             return None, error.code
         except Exception as error:  # noqa: BLE001 - the call goes out, no matter what a source raises
-            self._failures.report(error)
+            self.failures.report(error)
             return None, failure_code(error)
-        self._failures.end()
+        self.failures.end()
         return context, None
 
     def _count(self, outcome: str) -> None:
         self.outcomes[outcome] += 1
         if outcome in {NEW, AGAIN}:
-            self._telemetry.injected(self._position, outcome)
+            self.telemetry.injected(self.position, outcome)
         else:
-            self._telemetry.not_injected(outcome)
+            self.telemetry.not_injected(outcome)
 
 
 async def _run(call: ModelCall[Any], step: Callable[..., T], *args: Any) -> T:

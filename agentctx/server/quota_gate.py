@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from starlette.types import Scope
@@ -20,38 +20,30 @@ _SAVES: Final = frozenset({("POST", "/v1/entries"), ("POST", "/v1/import")})
 _EDITED: Final = "/v1/entries/"
 
 
+@dataclass
 class QuotaGate:
-    """The part of the gate that counts.
+    """The part of the gate that counts."""
 
-    Args:
-        quotas: decides whether a request is within its quotas.
-        usage: returns the usage of the user with this uid, before saves of users with quotas.
-        clock: monotonic seconds.
-    """
-
-    def __init__(
-        self,
-        quotas: Quotas,
-        usage: Callable[[int], Awaitable[Usage]],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._quotas = quotas
-        self._usage = usage
-        self._clock = clock
-        self._known: dict[int, tuple[float, Usage]] = {}
-        """By uid: when it was looked up, and the usage with what was added since."""
-        self._saving = asyncio.Lock()
+    quotas: Quotas
+    """Decides whether a request is within its quotas."""
+    usage: Callable[[int], Awaitable[Usage]]
+    """Returns the usage of the user with this uid, before saves of users with quotas."""
+    clock: Callable[[], float] = time.monotonic
+    """Returns monotonic seconds."""
+    _known: dict[int, tuple[float, Usage]] = field(default_factory=dict, init=False)
+    """By uid: when it was looked up, and the usage with what was added since."""
+    _saving: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def count(self, scope: Scope, peer: Peer, rights: Rights) -> None:
         """Count a request. Raises `RateLimited` or `QuotaExceeded`."""
-        is_limited = self._quotas.request(peer.uid, self._clock(), is_admin=rights.is_admin)
+        is_limited = self.quotas.request(peer.uid, self.clock(), is_admin=rights.is_admin)
         if is_limited and rights and _saves(scope["method"], scope["path"]):
             uid, adding = peer.uid, _announced(scope)
             async with self._saving:  # so that concurrent saves are added up
-                now = self._clock()
+                now = self.clock()
                 self._known = {uid: known for uid, known in self._known.items() if now - known[0] < CACHED_S}
-                at, usage = self._known.get(uid) or (now, await self._usage(uid))
-                self._quotas.save(uid, usage, adding, now)
+                at, usage = self._known.get(uid) or (now, await self.usage(uid))
+                self.quotas.save(uid, usage, adding, now)
                 self._known[uid] = at, replace(usage, stored_bytes=usage.stored_bytes + adding)
 
 

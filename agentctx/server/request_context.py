@@ -6,6 +6,7 @@ import asyncio
 import re
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -45,34 +46,29 @@ async def hide_version(_: Scope) -> bool:
     return False
 
 
+@dataclass
 class RequestContext:
     """ASGI middleware. Binds `request_id` for the log, taken from the request if it is 1 to 64 of
     `A-Za-z0-9._-`; adds it to the reply, and the version if the caller may know it; turns uncaught errors
     into the error body; reports how long the request took.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        telemetry: Telemetry = NO_TELEMETRY,
-        may_show_version: VersionPolicy = hide_version,
-    ) -> None:
-        self._app = app
-        self._telemetry = telemetry
-        self._tells_version = may_show_version
+    app: ASGIApp
+    telemetry: Telemetry = NO_TELEMETRY
+    may_show_version: VersionPolicy = hide_version
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         request_id = _request_id(scope)
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        version = [_VERSION_LINE] if await self._tells_version(scope) else []
+        version = [_VERSION_LINE] if await self.may_show_version(scope) else []
         reply = _Reply(send, [*version, (_ID_NAME, request_id.encode())])
         if scope["path"] in _WITHOUT_HEADERS:
             await self._answer(scope, receive, reply)
             return
-        with self._telemetry.request(scope["method"], scope["headers"], request_id) as operation:
+        with self.telemetry.request(scope["method"], scope["headers"], request_id) as operation:
             try:
                 await self._answer(scope, receive, reply)
             finally:
@@ -82,7 +78,7 @@ class RequestContext:
         try:
             check_target(scope)
             check_single_headers(scope)
-            await self._app(scope, receive, reply.send)
+            await self.app(scope, receive, reply.send)
         except AgentctxError as error:
             if reply.started and (cut := scope.get("state", {}).get("cut")):
                 await cut()  # the peer sees an incomplete reply

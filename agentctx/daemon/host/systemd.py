@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -120,6 +120,7 @@ def socket_path(listening: socket.socket) -> Path:
     return Path(os.fsdecode(listening.getsockname()))
 
 
+@dataclass
 class LivenessProbe:
     """Checks without blocking whether `call` still answers. It keeps one call open at a time, and considers
     `call` stuck when a call has been open for `limit_s` seconds.
@@ -127,25 +128,19 @@ class LivenessProbe:
     An error is an answer: a database that reports a full disk is not stuck, and a restart would not help.
     """
 
-    def __init__(
-        self,
-        call: Callable[[], Awaitable[object]],
-        limit_s: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._call = call
-        self._limit_s = limit_s
-        self._clock = clock
-        self._called_at = 0.0
-        self._open: asyncio.Future[object] | None = None
+    call: Callable[[], Awaitable[object]]
+    limit_s: float
+    clock: Callable[[], float] = time.monotonic
+    _called_at: float = field(default=0.0, init=False)
+    _open: asyncio.Future[object] | None = field(default=None, init=False)
 
     def answers(self) -> bool:
         """Start a new call if the last one has returned; return whether the open one is within the limit."""
         if self._open is None or self._open.done():
-            self._called_at = self._clock()
-            self._open = asyncio.ensure_future(self._call())
+            self._called_at = self.clock()
+            self._open = asyncio.ensure_future(self.call())
             self._open.add_done_callback(_inspect_error)
-        return self._clock() - self._called_at < self._limit_s
+        return self.clock() - self._called_at < self.limit_s
 
     async def close(self) -> None:
         """Cancel the open call."""

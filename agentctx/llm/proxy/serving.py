@@ -125,7 +125,7 @@ async def open_proxy(
     """
     proxy = settings.proxy
     upstreams = Upstreams(
-        {
+        urls={
             "openai": proxy.openai_url,
             "anthropic": proxy.anthropic_url,
             "gemini": proxy.gemini_url,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote_to_bytes
 
@@ -45,30 +45,20 @@ class UpstreamRequest:
     body: bytes
 
 
+@dataclass(kw_only=True)
 class Upstreams:
-    """Sends requests to vendors. The client of an address is created on first use; call `aclose`.
+    """Sends requests to vendors. The client of an address is created on first use; call `aclose`."""
 
-    Args:
-        urls: base URLs by vendor, without a trailing slash; an empty one disables the vendor.
-        connect_timeout_s: how long connecting may take.
-        read_timeout_s: how long a vendor may be silent; models may think for minutes.
-        use_environment_proxies: whether to use HTTPS_PROXY and similar variables.
-    """
-
-    def __init__(
-        self,
-        urls: Mapping[str, str],
-        *,
-        connect_timeout_s: float,
-        read_timeout_s: float,
-        use_environment_proxies: bool = False,
-    ) -> None:
-        self._urls = dict(urls)
-        self._connect_timeout_s = connect_timeout_s
-        self._read_timeout_s = read_timeout_s
-        self._use_environment_proxies = use_environment_proxies
-        self._clients: dict[str, httpx.AsyncClient] = {}
-        self._opening = asyncio.Lock()
+    urls: Mapping[str, str]
+    """Base URLs by vendor, without a trailing slash; an empty one disables the vendor."""
+    connect_timeout_s: float
+    """How long connecting may take."""
+    read_timeout_s: float
+    """How long a vendor may be silent; models may think for minutes."""
+    use_environment_proxies: bool = False
+    """Whether to use HTTPS_PROXY and similar variables."""
+    _clients: dict[str, httpx.AsyncClient] = field(default_factory=dict, init=False)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def aclose(self) -> None:
         """Close every connection; idempotent."""
@@ -82,7 +72,7 @@ class Upstreams:
         Raises:
             InvalidInput: the vendor is disabled.
         """
-        if base_url := self._urls.get(vendor, ""):
+        if base_url := self.urls.get(vendor, ""):
             return base_url
         raise InvalidInput(
             f"The proxy does not forward to {vendor!r}.",
@@ -140,12 +130,15 @@ class Upstreams:
             nonlocal is_used
             is_used = is_used and "connect_tcp" not in event
 
+        timeout = httpx.Timeout(
+            self.read_timeout_s, connect=self.connect_timeout_s, pool=self.connect_timeout_s
+        )
         outgoing = httpx.Request(
             request.method,
             _address(request),
             headers=forwarded(request.headers),
             content=request.body or None,
-            extensions={"timeout": self._timeouts(), "trace": note},
+            extensions={"timeout": timeout.as_dict(), "trace": note},
         )
         try:
             return await client.send(outgoing, stream=True)
@@ -154,14 +147,6 @@ class Upstreams:
             if not is_used or is_answer:
                 raise
         return await client.send(outgoing, stream=True)
-
-    def _timeouts(self) -> dict[str, float]:
-        return {
-            "connect": self._connect_timeout_s,
-            "read": self._read_timeout_s,
-            "write": self._read_timeout_s,
-            "pool": self._connect_timeout_s,
-        }
 
     async def _opened(self, request: UpstreamRequest) -> httpx.AsyncClient:
         async with self._opening:
@@ -183,7 +168,7 @@ class Upstreams:
 
         transport = open_transport(
             base_url,
-            use_environment_proxies=self._use_environment_proxies,
+            use_environment_proxies=self.use_environment_proxies,
             limits=httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S),
         )
         listen_while_sending(transport)

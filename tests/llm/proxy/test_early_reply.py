@@ -40,7 +40,7 @@ async def vendor(answer: Answer) -> AsyncIterator[Callable[[bytes], Awaitable[tu
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    upstreams = Upstreams({}, connect_timeout_s=5, read_timeout_s=20)
+    upstreams = Upstreams(urls={}, connect_timeout_s=5, read_timeout_s=20)
 
     async def sent(body: bytes) -> tuple[int, bytes]:
         request = UpstreamRequest(

@@ -63,7 +63,7 @@ async def vendor() -> AsyncIterator[RawVendor]:
 @asynccontextmanager
 async def proxied(vendor: RawVendor) -> AsyncIterator[Running]:
     urls = dict.fromkeys(("openai", "anthropic", "gemini", "ollama"), vendor.url)
-    upstreams = Upstreams(urls, connect_timeout_s=5, read_timeout_s=5)
+    upstreams = Upstreams(urls=urls, connect_timeout_s=5, read_timeout_s=5)
     app = RequestContext(Proxy(upstreams, None))
     async with running(asgi=app) as daemon:
         yield daemon
