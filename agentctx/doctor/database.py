@@ -13,7 +13,7 @@ from agentctx.doctor.contexts import Inner
 from agentctx.errors import SchemaTooNew, SchemaTooOld, StorageCorrupt, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import SchemaState, offline_storage, open_storage, server_of
-from agentctx.storage.records import Census, SpaceFault
+from agentctx.storage.records import Census, SpaceFault, StorageStats
 from agentctx.times import Clock
 from agentctx.wire.wording import counted, listed, size
 
@@ -227,12 +227,9 @@ def judge_census(census: Census) -> Finding:
     )
 
 
-@check(Inner, "database.wal")
-async def check_wal(inner: Inner) -> Finding:
-    return judge_wal((await inner.storage.stats()).wal_bytes)
-
-
-def judge_wal(octets: int) -> Finding:
+@check(Inner, "database.wal", lambda inner: inner.storage.stats())
+def judge_wal(stats: StorageStats) -> Finding:
+    octets = stats.wal_bytes
     if octets <= LARGE_WAL:
         return passed(f"{size(octets)} of WAL")
     return warned(
@@ -241,28 +238,20 @@ def judge_wal(octets: int) -> Finding:
     )
 
 
-@check(Inner, "database.forgotten")
-async def check_forgotten(inner: Inner) -> Finding:
-    return judge_forgotten(inner.storage.upkeep.rewrite_problem)
-
-
+@check(Inner, "database.forgotten", lambda inner: inner.upkeep.rewrite_problem)
 def judge_forgotten(problem: str | None) -> Finding:
     if problem is None:
         return passed("what is forgotten leaves the file within a day")
     return warned(problem, hint="Free disk space, and run `agentctx forget --rewrite`.")
 
 
-@check(Inner, "database.durability")
-async def check_durability(inner: Inner) -> Finding:
-    return judge_durability((await inner.storage.stats()).warnings)
-
-
-def judge_durability(warnings: Sequence[str]) -> Finding:
-    if not warnings:
+@check(Inner, "database.durability", lambda inner: inner.storage.stats())
+def judge_durability(stats: StorageStats) -> Finding:
+    if not stats.warnings:
         return passed("a save is acknowledged when it is on disk")
     return warned(
         "acknowledged saves can be lost",
-        detail=" ".join(warnings),
+        detail=" ".join(stats.warnings),
         hint="Set synchronous_commit, fsync and full_page_writes to on, and name the standbys in "
         "synchronous_standby_names.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Final
 
 from agentctx.doctor.check import Finding, check, passed, warned
@@ -13,11 +14,7 @@ PYTHON_FROM: Final = (3, 11)
 PYTHON_BELOW: Final = (3, 14)
 
 
-@check(Machine, "python.version")
-def check_python(_: Machine) -> Finding:
-    return judge_python(sys.version_info[:3], sys.executable)
-
-
+@check(Machine, "python.version", lambda _: sys.version_info[:3], lambda _: sys.executable)
 def judge_python(version: tuple[int, ...], executable: str) -> Finding:
     name = f"Python {_dotted(version)}"
     if PYTHON_FROM <= version[:2] < PYTHON_BELOW:
@@ -33,16 +30,9 @@ def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-@check(Machine, "sqlite.version")
-def check_sqlite(_: Machine) -> Finding:
-    return passed(offline_storage().feature_checks["sqlite.version"]())
+def _feature(name: str, _: Machine) -> str:
+    return offline_storage().feature_checks[name]()
 
 
-@check(Machine, "sqlite.vec")
-def check_sqlite_vec(_: Machine) -> Finding:
-    return passed(offline_storage().feature_checks["sqlite.vec"]())
-
-
-@check(Machine, "sqlite.fts5")
-def check_fts5(_: Machine) -> Finding:
-    return passed(offline_storage().feature_checks["sqlite.fts5"]())
+for _name in ("sqlite.version", "sqlite.vec", "sqlite.fts5"):
+    check(Machine, _name, partial(_feature, _name))(passed)

@@ -25,12 +25,14 @@ async def _repair_damage(inner: Inner) -> str:
     return f"damaged vectors are embedded again; cannot be recreated: {_named(lost)}"
 
 
-@check(Inner, "database.scrub", fix=_repair_damage, timeout_s=SCAN_S)
-async def check_checksums(inner: Inner) -> Finding:
-    scrub = inner.storage.scrub
-    return judge_damage(await scrub.check_all(), await scrub.state())
-
-
+@check(
+    Inner,
+    "database.scrub",
+    lambda inner: inner.storage.scrub.check_all(),
+    lambda inner: inner.storage.scrub.state(),
+    fix=_repair_damage,
+    timeout_s=SCAN_S,
+)
 def judge_damage(damage: Sequence[Damage], state: ScrubState) -> Finding:
     when = "never" if state.finished is None else format_time(state.finished)
     last = f"last full pass in the background: {when}"

@@ -20,7 +20,7 @@ from agentctx.doctor.database import (
     judge_words,
 )
 from agentctx.storage.file.migrate import SchemaState
-from agentctx.storage.records import Census, SpaceFault
+from agentctx.storage.records import Census, SpaceFault, StorageStats
 from tests.doctor.contexts import inner
 
 
@@ -90,13 +90,14 @@ def test_remains_of_forgotten_texts_that_cannot_be_removed_are_warned_of() -> No
 
 
 def test_a_wal_that_is_not_emptied_is_warned_of() -> None:
-    assert judge_wal(LARGE_WAL).status == "pass"
-    assert judge_wal(LARGE_WAL + 1).status == "warn"
+    assert judge_wal(StorageStats(path="", engine="", wal_bytes=LARGE_WAL)).status == "pass"
+    assert judge_wal(StorageStats(path="", engine="", wal_bytes=LARGE_WAL + 1)).status == "warn"
 
 
 def test_settings_that_can_lose_acknowledged_saves_are_quoted() -> None:
-    assert judge_durability(()).status == "pass"
-    finding = judge_durability(("fsync is off: …", "2 standbys are …"))
+    assert judge_durability(StorageStats(path="", engine="")).status == "pass"
+    warnings = ("fsync is off: …", "2 standbys are …")
+    finding = judge_durability(StorageStats(path="", engine="", warnings=warnings))
     assert (finding.status, finding.detail) == ("warn", "fsync is off: … 2 standbys are …")
 
 
