@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,7 +138,7 @@ async def open_core(
         ) as models,
         open_telemetry(settings.telemetry, models[0].provider if models else None) as (telemetry, recorder),
         _open_reranker(settings.rerank) as reranker,
-        _open_judge() as judge,
+        aclosing(Judge()) as judge,
     ):
         storage = await open_storage(settings, paths.database, clock=clock, telemetry=telemetry)
         try:
@@ -230,15 +230,6 @@ async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | N
     finally:
         if reranker is not None:
             await reranker.aclose()
-
-
-@asynccontextmanager
-async def _open_judge() -> AsyncIterator[Judge]:
-    judge = Judge()
-    try:
-        yield judge
-    finally:
-        await judge.aclose()
 
 
 def _rag(

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentctx.config.schema import Settings
 from agentctx.errors import Unavailable
 from agentctx.server.errors import error_response, unrouted
-from agentctx.server.gate import AccessGate, require_policies, version_policy
+from agentctx.server.gate import AccessGate, policy_of, version_policy
 from agentctx.server.mcp import McpEndpoint
 from agentctx.server.openapi import describe
 from agentctx.server.quota_gate import QuotaGate
@@ -91,7 +91,8 @@ def create_app(
         gate,
     )
     app.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
-    require_policies(app.routes)
+    for route in app.routes:
+        policy_of(route)  # raises if it has none
     return app
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.routing import BaseRoute, Mount, Route
@@ -78,14 +78,8 @@ def require_entry(rights: Rights, policy: Policy | None) -> None:
         raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=hint)
 
 
-def require_policies(routes: Iterable[BaseRoute]) -> None:
-    """Raise `RouteWithoutPolicy` if a route has no policy; the hint says where to add it."""
-    for route in routes:
-        policy_of(route)
-
-
 def policy_of(route: BaseRoute) -> Policy:
-    """Return the policy of a route. Raises `RouteWithoutPolicy`."""
+    """Return the policy of a route. Raises `RouteWithoutPolicy`, whose hint says where to add it."""
     if isinstance(route, StrictRoute):
         return route.operation.policy
     path = route.path if isinstance(route, Route | Mount) else repr(route)

@@ -60,9 +60,14 @@ class Parameter:
         return (query.getlist(self.alias) or None) if self.is_repeatable else query.get(self.alias)
 
 
-def parameters_of(handler: Callable[..., Any], path_names: Mapping[str, object]) -> list[Parameter]:
-    """Return the parameters that a handler expects from the request, by its signature."""
-    return list(_parameters(handler, path_names))
+def parameters_of(handler: Callable[..., Any], path_names: Mapping[str, object]) -> Iterator[Parameter]:
+    """Yield the parameters that a handler expects from the request, by its signature."""
+    hints = get_type_hints(handler, include_extras=True)
+    for name, parameter in inspect.signature(handler).parameters.items():
+        hint = hints.get(name, Request)  # `self` has none
+        if hint not in _PASSED:
+            location, alias = _location_of(name, hint, path_names)
+            yield Parameter(name, location, alias, hint, parameter.default)
 
 
 def read_values(request: Request, parameters: list[Parameter]) -> dict[str, Any]:
@@ -86,15 +91,6 @@ def read_values(request: Request, parameters: list[Parameter]) -> dict[str, Any]
     if problems:
         raise InvalidInput(describe_validation_errors(problems))
     return values
-
-
-def _parameters(handler: Callable[..., Any], path_names: Mapping[str, object]) -> Iterator[Parameter]:
-    hints = get_type_hints(handler, include_extras=True)
-    for name, parameter in inspect.signature(handler).parameters.items():
-        hint = hints.get(name, Request)  # `self` has none
-        if hint not in _PASSED:
-            location, alias = _location_of(name, hint, path_names)
-            yield Parameter(name, location, alias, hint, parameter.default)
 
 
 def _location_of(name: str, hint: Any, path_names: Mapping[str, object]) -> tuple[ParameterLocation, str]:

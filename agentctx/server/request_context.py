@@ -129,8 +129,11 @@ def check_target(scope: MutableMapping[str, Any]) -> None:
     for part in (scope.get("raw_path") or b"", scope["query_string"]):
         if b"%" not in part and part.isascii():
             continue
-        decoded = unquote_to_bytes(part)
-        if b"\0" in decoded or not _is_utf8(decoded):
+        try:
+            text = unquote_to_bytes(part).decode()
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
             raise InvalidInput("The path or the query is not valid text.", hint="Percent-encode it as UTF-8.")
 
 
@@ -153,14 +156,6 @@ def check_single_headers(scope: MutableMapping[str, Any]) -> None:
 def route_template(scope: MutableMapping[str, Any]) -> str:
     """Return the route like `/v1/entries/{entry_id}`, so that metrics have few distinct values."""
     return getattr(scope.get("route"), "path", _NO_ROUTE)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _request_id(scope: Scope) -> str:

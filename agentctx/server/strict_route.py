@@ -65,7 +65,7 @@ class StrictRoute(Route):
     @cached_property
     def parameters(self) -> list[Parameter]:
         """What the handler expects from the request."""
-        return parameters_of(self.endpoint, self.param_convertors)
+        return list(parameters_of(self.endpoint, self.param_convertors))
 
     @cached_property
     def _body(self) -> Parameter | None:

@@ -31,7 +31,7 @@ async def handler(
 ) -> None: ...
 
 
-PARAMETERS = parameters_of(handler, {"name": None})
+PARAMETERS = list(parameters_of(handler, {"name": None}))
 OUTSIDE_BODY = [each for each in PARAMETERS if each.location != "body"]
 
 

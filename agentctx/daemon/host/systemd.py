@@ -149,16 +149,11 @@ class LivenessProbe:
             await asyncio.wait([self._open])
 
 
-def healthy() -> str:
-    """Report no trouble; the default of `keep_alive`."""
-    return ""
-
-
 async def keep_alive(
     systemd: Systemd,
     database: LivenessProbe,
     *,
-    trouble: Callable[[], str] = healthy,
+    trouble: Callable[[], str] = lambda: "",
     sleep: Sleep = asyncio.sleep,
 ) -> None:
     """Notify the watchdog twice per interval while the database answers. Runs until cancelled or it is stuck.

@@ -19,7 +19,6 @@ from agentctx.llm.dialects.content import (
 )
 
 MARKER = "cache_control"
-MAX_MARKERS = 4
 
 _TEXT = ("text",)
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctx.llm.dialects.anthropic_messages import MAX_MARKERS, AnthropicMessages, markers
+from agentctx.llm.dialects.anthropic_messages import AnthropicMessages, markers
 
 DIALECT = AnthropicMessages()
 BLOCK = "## Semantic Context (RAG)"
 MARKER = {"type": "ephemeral"}
+MAX_MARKERS = 4
 
 
 def body(content: Any, **fields: Any) -> dict[str, Any]:
