@@ -15,7 +15,7 @@ import openai
 import pytest
 
 from agentctx.client import sdk
-from agentctx.client.fallback import vendor_url
+from agentctx.client.sdk import vendor_url
 from agentctx.errors import InvalidInput
 from agentctx_testing.fake_provider import serving
 from agentctx_testing.fake_provider.serving import FakeProviderServer
@@ -93,7 +93,7 @@ async def test_while_no_daemon_listens_calls_go_to_the_vendor(
     assert (sent["x-mine"], sent["host"]) == ("1", vendor.url.removeprefix("http://"))
     assert not [name for name in sent if name.startswith("x-agentctx")]
     assert "private" not in str(sent)
-    assert [record.name for record in caplog.records] == ["agentctx.client.fallback"]
+    assert [record.name for record in caplog.records] == ["agentctx.client.sdk"]
 
 
 async def test_a_client_warns_once_and_returns_to_the_daemon(
