@@ -16,7 +16,6 @@ from agentctx.client.options import EntryFilter
 from agentctx.wire import Order
 
 if TYPE_CHECKING:
-    from agentctx.client.sync_client import Client
     from agentctx.wire import Location, Passage
 
 Query: TypeAlias = Annotated[
@@ -56,7 +55,10 @@ def search(
                 " ".join(query), namespaces=asked, order=order, max_distance=max_distance, **options
             ),
         )
-        nothing = None if reply.results or as_json else _nothing(client, asked)
+        nothing = None
+        if not (reply.results or as_json):
+            elsewhere = entries_elsewhere(client, asked)
+            nothing = f"nothing was found; {elsewhere or '`agentctx list` shows what is saved'}"
     lines = passage_lines(
         reply.results, line_width(), full=full, with_distance=order == "distance", home=asked[0]
     )
@@ -162,11 +164,6 @@ def location_text(location: Location) -> str:
         return f"{location.path}:{first}" if first == last else f"{location.path}:{first}-{last}"
     numbers = f"{location.unit} {first}" if first == last else f"{location.unit}s {first}-{last}"
     return f"{location.path} {numbers}"
-
-
-def _nothing(client: Client, asked: list[str]) -> str:
-    elsewhere = entries_elsewhere(client, asked)
-    return f"nothing was found; {elsewhere or '`agentctx list` shows what is saved'}"
 
 
 def _not_reranked(reason: str | None) -> str | None:

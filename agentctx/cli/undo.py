@@ -112,7 +112,9 @@ def undo(
         conflicts=counts["conflict"],
         steps=steps,
     )
-    show(report, [*columns(list(_rows(report))), _summary(report)], as_json, *notes(report))
+    would = "would be " if dry_run else ""
+    summary = f"{would}forgotten {report.forgotten}  {would}reverted {report.reverted}  left {report.left}"
+    show(report, [*columns(list(_rows(report))), summary], as_json, *notes(report))
 
 
 def _question(steps: Sequence[Step]) -> str:
@@ -162,11 +164,6 @@ def notes(report: UndoReport) -> Iterator[str]:
         yield held
     if report.conflicts:
         yield f"{report.conflicts} changed meanwhile and were left alone; run it again"
-
-
-def _summary(report: UndoReport) -> str:
-    prefix = "" if report.done else "would be "
-    return f"{prefix}forgotten {report.forgotten}  {prefix}reverted {report.reverted}  left {report.left}"
 
 
 def _rows(report: UndoReport) -> Iterator[tuple[str, ...]]:

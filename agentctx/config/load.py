@@ -81,7 +81,7 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
     Raises:
         ConfigInvalid: the file `config`, or the one that `AGENTCTX_CONFIG` names, does not exist.
     """
-    file = _config_file(config)
+    file = _existing(config, "Name an existing file with --config.") if config else find_config_file()
     values, problems = read_sources(file, flags or {})
     settings, found = _validated(values, file)
     problems += found
@@ -111,10 +111,6 @@ def find_config_file() -> Path | None:
     if named := os.environ.get("AGENTCTX_CONFIG"):
         return _existing(Path(named), "Correct AGENTCTX_CONFIG, which names it, or unset it.")
     return next((path for path in config_candidates() if _is_file(path)), None)
-
-
-def _config_file(named: Path | None) -> Path | None:
-    return _existing(named, "Name an existing file with --config.") if named else find_config_file()
 
 
 def _existing(file: Path, hint: str) -> Path:

@@ -12,12 +12,8 @@ async def call_api(api: ASGIApp, outer: Scope, method: str, target: str, body: b
     """Return status and body of the reply, with the API's checks and limits for the peer of `outer`."""
     exchange = _Exchange(body)
     # A separate task, so that its log lines get their own request id.
-    await asyncio.create_task(_run(api, _inner(outer, method, target, body), exchange))
+    await asyncio.ensure_future(api(_inner(outer, method, target, body), exchange.receive, exchange.send))
     return exchange.status, exchange.reply
-
-
-async def _run(api: ASGIApp, scope: Scope, exchange: _Exchange) -> None:
-    await api(scope, exchange.receive, exchange.send)
 
 
 class _Exchange:

@@ -38,7 +38,10 @@ def describe_validation_errors(errors: Sequence[Mapping[str, Any]]) -> str:
 
     A location begins with the part of the request, as in FastAPI: `body`, `query`, `header` or `path`.
     """
-    listed = [f"{field_path(error['loc'])} {_rule(error)}" for error in errors[:MAX_LISTED]]
+    listed = []
+    for error in errors[:MAX_LISTED]:
+        rule = _WORDS.get(error["type"], "is not valid").format_map(error.get("ctx") or {})
+        listed.append(f"{field_path(error['loc'])} {rule}")
     if len(errors) > MAX_LISTED:
         listed.append(f"and {counted(len(errors) - MAX_LISTED, 'more problem')}")
     return "; ".join(listed) + "."
@@ -61,8 +64,3 @@ def field_path(location: Sequence[Any]) -> str:
         elif not part.startswith("<"):
             name += f".{part}" if name else part
     return f"{_KINDS[where]}{quoted(name)}" if name else "the body"
-
-
-def _rule(error: Mapping[str, Any]) -> str:
-    words = _WORDS.get(error["type"], "is not valid")
-    return words.format_map(error.get("ctx") or {})

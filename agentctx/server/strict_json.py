@@ -48,7 +48,8 @@ def check(raw: bytes) -> None:
     if not raw.strip():
         raise InvalidInput("The request has no body.", hint="Send a JSON object. " + _SCHEMA_HINT)
     text = _text(raw)
-    _check_count(text)
+    if has_too_many_values(text):
+        raise TooLarge(f"The body contains more than {MAX_VALUES} values.", hint="Send several requests.")
     value = _parse(text)
     if "\\u" in text or text.count("{") + text.count("[") > MAX_DEPTH:
         _check_values(value)
@@ -68,11 +69,6 @@ def _text(raw: bytes) -> str:
         raise InvalidInput(
             f"The body is not valid UTF-8 at byte {error.start}.", hint="Encode the JSON as UTF-8."
         ) from None
-
-
-def _check_count(text: str) -> None:
-    if has_too_many_values(text):
-        raise TooLarge(f"The body contains more than {MAX_VALUES} values.", hint="Send several requests.")
 
 
 def _parse(text: str) -> Any:

@@ -30,12 +30,14 @@ class Gemini(Dialect):
     def turn(self, index: int, item: Mapping[str, Any]) -> Turn:
         role = _role(item)
         parts = [mapping(part) for part in listed(item.get("parts"))]
-        results = [part[name] for part in parts for name in _RESULT_FIELDS if name in part]
+        results = [mapping(part[name]) for part in parts for name in _RESULT_FIELDS if name in part]
+        # One level deep: the structure of a response is up to its function.
+        values = [value for result in results for value in mapping(result.get("response")).values()]
         return Turn(
             index=index,
             role=role,
             texts=tuple(_texts(item)),
-            results=tuple(text for result in results for text in _strings(mapping(result).get("response"))),
+            results=tuple(value for value in values if isinstance(value, str)),
             content=item.get("parts"),
             has_results=bool(results),
             calls_tools=any(name in part for part in parts for name in _CALL_FIELDS),
@@ -74,13 +76,6 @@ def _texts(content: Any) -> Iterator[str]:
         text = mapping(part).get("text")
         if isinstance(text, str) and not mapping(part).get("thought"):
             yield text
-
-
-def _strings(response: Any) -> Iterator[str]:
-    """Yield the texts of a function's response, one level deep: its structure is up to the function."""
-    for value in mapping(response).values():
-        if isinstance(value, str):
-            yield value
 
 
 def _with_part(content: Mapping[str, Any], block: str) -> dict[str, Any] | None:

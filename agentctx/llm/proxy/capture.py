@@ -81,14 +81,12 @@ class Capture:
         return [content for block in blocks for content in _contents(block)]
 
     async def _save_new(self, exchange: Exchange, text: str, passages: Sequence[str]) -> None:
-        if new := await asyncio.to_thread(new_text, text, passages):
-            await self._save(exchange, new)
-
-    async def _save(self, exchange: Exchange, text: str) -> None:
+        if not (new := await asyncio.to_thread(new_text, text, passages)):
+            return
         scope, peer = exchange.scope, exchange.peer
         request = wire.SaveRequest(
             collection="observation",
-            content=text,
+            content=new,
             namespace=next(iter(scope.namespaces), DEFAULT_NAMESPACE),
             session=scope.conversation or UNNAMED_SESSION,
             agent=scope.agent,
