@@ -6,6 +6,7 @@ And every way to install agentctx that the docs name works, without and with the
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -211,23 +212,6 @@ def test_the_image_takes_everything_that_the_wheel_is_built_from() -> None:
     assert to_image == set(let_through) == needed | {"requirements.lock"}
 
 
-@pytest.mark.parametrize("packages", ["", "agentctx-postgresql"])
-def test_the_image_installs_the_packages_it_is_built_with(packages: str) -> None:
-    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
-    (loop,) = re.findall(r"^RUN (for .*)$", dockerfile, re.MULTILINE)
-    done = subprocess.run(
-        ["sh", "-ec", loop.replace("/opt/agentctx/bin/pip", "echo")],
-        env={"PACKAGES": packages},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    named = [word for word in done.stdout.split() if "packages/" in word]
-    folders = [f"packages/{name}" for name in packages.split()]
-    assert named == [word for folder in folders for word in (f"{folder}/requirements.lock", f"./{folder}")]
-    assert all((ROOT / file).exists() for file in named)
-
-
 @pytest.fixture
 def environment(tmp_path: Path) -> Path:
     """A virtual environment with the packages of this one, except those of this project."""
@@ -318,6 +302,25 @@ def test_importers_and_the_pages_work_with_the_wheel_and_postgresql_with_both(
     assert importers_of(environment / "bin") == declared_importers()
     install(environment, package)
     assert WITH in answer_with_postgresql(environment / "bin")
+
+
+def test_importers_the_pages_and_postgresql_work_in_the_image(environment: Path, tmp_path: Path) -> None:
+    """Runs the steps of the Dockerfile's first stage without Docker; `environment` has what they fetch."""
+    source = tmp_path / "source"
+    source.mkdir()
+    env = {**os.environ, "COMMIT": "unknown", "PACKAGES": PACKAGE.rpartition("/")[2], "PIP_NO_INDEX": "1"}
+    stage = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "").split("\nFROM ")[1]
+    for instruction, words in re.findall(r"^(COPY|RUN) (?!.*venv)(.*)$", stage, re.MULTILINE):
+        if instruction == "RUN":
+            command = " ".join(json.loads(words)) if words.startswith("[") else words
+            command = command.replace("/opt/agentctx/bin/pip", f"{environment}/bin/python -m pip")
+            subprocess.run(["sh", "-ec", command], cwd=source, env=env, check=True)
+        else:
+            *names, target = words.split()
+            subprocess.run(["cp", "-r", *names, source / target], cwd=ROOT, check=True)
+    assert PAGE in page_of(environment / "bin", tmp_path)
+    assert WITH in answer_with_postgresql(environment / "bin")
+    assert importers_of(environment / "bin") == declared_importers()
 
 
 TOOLS = os.pathsep.join([str(ROOT / ".venv-audit" / "bin"), os.environ["PATH"]])
