@@ -14,11 +14,18 @@ from tests.embedding.providers.embedded.multilingual.installed import needs_weig
 
 
 def checksums(cache: Path, model: BuiltModel) -> dict[str, str]:
-    """Return the checksums of the model's files, after building it if the cache lacks it."""
-    build = [sys.executable, "-m", "agentctx.embedding.providers.embedded", "--model", model.name]
-    subprocess.run([*build, "--cache", cache], check=True)
+    """Return the checksums of the model's files. Two processes at once build them if the cache lacks them."""
+    command = [sys.executable, "-m", "agentctx.embedding.providers.embedded", "--model", model.name]
+    both = [
+        subprocess.Popen([*command, "--cache", cache], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    outputs = [process.communicate() for process in both]
     built = find_built(cache, model)
     assert built is not None
+    assert outputs == [(f"The embedded model is ready: {built}\n".encode(), b"")] * 2
+    kept = {"lock", *model.files, *(f"{file}.sha256" for file in model.files)}
+    assert {file.name for file in built.parent.iterdir()} == kept
     return {file: sha256_of(built.with_name(file)) for file in model.files}
 
 
