@@ -52,10 +52,13 @@ def id_of_capture(key: str, namespace: str) -> str | None:
     match = _CAPTURE.fullmatch(key)
     if match is None:
         return None
-    digest = hashlib.sha256(
-        f"{namespace}\0{key.removesuffix('/0')}".encode("utf-8", "surrogatepass")
-    ).digest()
-    return _written(int(match[1], 16), int.from_bytes(digest[:8]) >> 1, namespace)
+    return derived_id(key.removesuffix("/0"), int(match[1], 16), namespace)
+
+
+def derived_id(identity: str, now_ms: int, namespace: str) -> str:
+    """Return the id that an identity has in a namespace: the same for the same time, in any process."""
+    digest = hashlib.sha256(f"{namespace}\0{identity}".encode("utf-8", "surrogatepass")).digest()
+    return _written(now_ms, int.from_bytes(digest[:8]) >> 1, namespace)
 
 
 def _written(now_ms: int, number: int, namespace: str) -> str:

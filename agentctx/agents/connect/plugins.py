@@ -85,11 +85,13 @@ function callOf({ callID, tool, state }) {
   return { call: { id: callID, name: tool, command, filePath, error } }
 }
 
-// Converts a message into the form that `agentctx hook` reads.
+// Converts a message into the form that `agentctx hook` reads. Its time makes the ids of what is saved.
 function messagesIn({ info, parts }) {
   const kind = info.role === "user" ? "prompt" : info.summary === true ? "summary" : "answer"
   const calls = parts.filter((part) => part.type === "tool").map(callOf)
-  return [...calls, kind === "prompt" ? promptWith(info.id, textOf(parts)) : { [kind]: textOf(parts) }]
+  const said = kind === "prompt" ? promptWith(info.id, textOf(parts)) : { [kind]: textOf(parts) }
+  const timestamp = new Date(info.time.created).toISOString()
+  return [...calls, said].map((each) => ({ timestamp, ...each }))
 }
 
 export const Agentctx = async ({ client, directory }) => {
@@ -109,7 +111,11 @@ export const Agentctx = async ({ client, directory }) => {
   }
 
   return {
-    "command.execute.before": async ({ sessionID }) => void commanded.add(sessionID),
+    "command.execute.before": async ({ sessionID }, { parts }) => {
+      commanded.add(sessionID)
+      // For an import: opencode itself does not tell a command's prompt from a typed one.
+      for (const part of parts) if (part.type === "text") part.metadata = { ...part.metadata, agentctx: {} }
+    },
     "chat.message": async ({ sessionID }, { message, parts }) => {
       const prompt = textOf(parts)
       if (!commanded.delete(sessionID) && !machines.has(sessionID)) typed.add(message.id)

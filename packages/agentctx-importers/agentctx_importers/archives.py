@@ -9,29 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from agentctx_importers.files import files_below, opened
-from agentctx_importers.json_elements import ByteStream, values
+from agentctx_importers.files import Unpacked, files_below, opened
+from agentctx_importers.json_elements import values
 from agentctx_importers.records import Unreadable
 
-MAX_RATIO: Final = 200
-"""How many times as large as in the archive a document may be; chats are five to twenty times as large."""
-FREE_BYTES: Final = 64 * 1024 * 1024
-"""What a document may be in any case."""
 MAX_MEMBERS: Final = 100_000
-
-
-class _LimitedStream:
-    """A member of an archive that ends with an error when it is too large for its compressed size."""
-
-    def __init__(self, stream: ByteStream, most: int, name: str) -> None:
-        self._stream, self._left, self._name = stream, most, name
-
-    def read(self, size: int, /) -> bytes:
-        data = self._stream.read(min(size, self._left + 1))
-        self._left -= len(data)
-        if self._left < 0:
-            raise Unreadable(f"{self._name} in the archive is far larger than it should be.")
-        return data
 
 
 def exported_values(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Any]]:
@@ -67,9 +49,9 @@ def _of_archive(
     for member in members:
         name = member.filename.rpartition("/")[2]
         if not member.is_dir() and is_wanted(name):
-            most = max(FREE_BYTES, MAX_RATIO * member.compress_size)
             with archive.open(member) as stream:
-                yield from ((name, value) for value in values(_LimitedStream(stream, most, name)))
+                unpacked = Unpacked(stream, member.compress_size, name)
+                yield from ((name, value) for value in values(unpacked))
 
 
 @contextmanager

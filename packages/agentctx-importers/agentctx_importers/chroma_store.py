@@ -74,6 +74,7 @@ def _read(path: Path) -> Iterator[Item]:
             tags=("chroma", *labels_of(each.metadata)),
             source=source if isinstance(source, str) else None,
             created=each.created,
+            is_dated=False,  # adding it again sets it
             updated=each.created,
         )
 

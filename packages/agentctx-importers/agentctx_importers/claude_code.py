@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agentctx_importers.transcripts import AgentTranscripts, PastSession
+from agentctx_importers.transcripts import AgentTranscripts, PastSession, named_files, one_session
 
 _NAME: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
 
@@ -32,8 +32,7 @@ def _note(session: PastSession, record: dict[str, Any]) -> bool:
 TRANSCRIPTS: Final = AgentTranscripts(
     client="claude-code",
     usual=_usual,
-    is_transcript=lambda name: _NAME.fullmatch(name) is not None,
-    session=lambda file: PastSession(file.stem),
-    note=_note,
+    files=named_files(lambda name: _NAME.fullmatch(name) is not None),
+    sessions=one_session(lambda file: PastSession(file.stem), _note),
 )
 SOURCE: Final = TRANSCRIPTS.source("past sessions of Claude Code (~/.claude/projects)")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agentctx_importers.transcripts import AgentTranscripts, PastSession
+from agentctx_importers.transcripts import AgentTranscripts, PastSession, named_files, one_session
 
 
 def _usual() -> Sequence[Path]:
@@ -32,8 +32,7 @@ def _note(session: PastSession, record: dict[str, Any]) -> bool:
 TRANSCRIPTS: Final = AgentTranscripts(
     client="copilot",
     usual=_usual,
-    is_transcript=lambda name: name == "events.jsonl",
-    session=lambda file: PastSession(file.parent.name),
-    note=_note,
+    files=named_files(lambda name: name == "events.jsonl"),
+    sessions=one_session(lambda file: PastSession(file.parent.name), _note),
 )
 SOURCE: Final = TRANSCRIPTS.source("past sessions of GitHub Copilot CLI (~/.copilot/session-state)")

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from agentctx_importers.records import RefusedItem, Unreadable
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 MAX_FILES: Final = 200_000
+MAX_RATIO: Final = 200
+"""How many times as large as compressed a text may be; chats are five to twenty times as large."""
+FREE_BYTES: Final = 64 * 1024 * 1024
+"""What a text may be in any case."""
 _STEP: Final = 1024 * 1024
+
+
+class ByteStream(Protocol):
+    """Anything that bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Unpacked(io.RawIOBase):
+    """What a compressed text unpacks to. Raises `Unreadable` when it is too large for its compressed size."""
+
+    def __init__(self, stream: ByteStream, packed_bytes: int, name: str) -> None:
+        self._stream, self._name = stream, name
+        self._left = max(FREE_BYTES, MAX_RATIO * packed_bytes)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer)
+        data = self._stream.read(min(len(view), self._left + 1))
+        self._left -= len(data)
+        if self._left < 0:
+            raise Unreadable(f"{self._name} is compressed, and far larger than it should be.")
+        view[: len(data)] = data
+        return len(data)
 
 
 @contextmanager
@@ -41,9 +75,11 @@ def text_of(path: Path) -> str | RefusedItem:
     return data.decode(errors="replace").removeprefix("\ufeff")
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, bytes] | RefusedItem]:
+def lines_of(
+    path: Path, open_as: Callable[[Path], AbstractContextManager[BinaryIO]] = opened
+) -> Iterator[tuple[int, bytes] | RefusedItem]:
     """Yield the lines of a file that are not empty with their numbers; of one that is too long, a refusal."""
-    with opened(path) as file:
+    with open_as(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
             if len(line) <= MAX_LINE_BYTES:
                 if line.strip():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
+from agentctx_importers.files import ByteStream
 from agentctx_importers.json_values import json_object, json_value
 from agentctx_importers.records import Unreadable
 
@@ -13,12 +14,6 @@ MAX_ELEMENT_BYTES: Final = 64 * 1024 * 1024
 _STEP: Final = 256 * 1024
 _OUTSIDE: Final = re.compile(rb'["\[{\]},]')
 _WITHIN_TEXT: Final = re.compile(rb'"|\\(?:.|\Z)', re.DOTALL)
-
-
-class ByteStream(Protocol):
-    """Anything that bytes are read from."""
-
-    def read(self, size: int, /) -> bytes: ...
 
 
 class Element(NamedTuple):

@@ -36,6 +36,7 @@ def _record(prefix: str, name: str, value: Any, created: Any, updated: Any, expi
         content=text_in(known, *_TEXTS) or json.dumps(known, ensure_ascii=False),
         tags=("langgraph", *prefix.split("."), *([kind] if kind else [])),
         created=time_ms(created),
+        is_dated=False,  # each put sets it
         updated=time_ms(updated),
         expires=time_ms(expires),
     )

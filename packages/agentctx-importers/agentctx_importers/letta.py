@@ -33,7 +33,9 @@ def _block_file(root: Path, file: Path) -> Iterator[Item]:
     changed = modified_ms(file)
     content = split_front_matter(text)[1].strip()
     key = f"letta/{name}"
-    yield Record(id=key, key=key, content=content, tags=("letta",), created=changed, updated=changed)
+    yield Record(
+        id=key, key=key, content=content, tags=("letta",), created=changed, is_dated=False, updated=changed
+    )
 
 
 def _agent_file(file: Path) -> Iterator[Item]:
@@ -67,12 +69,13 @@ def _block(agent: str, block: dict[str, Any], changed: int) -> Record:
         tags=("letta", label),
         agent=agent,
         created=created or changed,
+        is_dated=False,
         updated=updated or created or changed,
     )
 
 
 def _message(agent: str, number: int, message: dict[str, Any], changed: int) -> Record:
-    created = time_ms(message.get("created_at")) or changed
+    said = time_ms(message.get("created_at"))
     return Record(
         id=f"{agent}/message/{text_in(message, 'id') or number}",
         collection="observation",
@@ -80,8 +83,9 @@ def _message(agent: str, number: int, message: dict[str, Any], changed: int) -> 
         tags=("letta",),
         session=f"letta/{agent}",
         agent=agent,
-        created=created,
-        updated=created,
+        created=said or changed,
+        is_dated=bool(said),
+        updated=said or changed,
         fields={"part": "prompt" if message["role"] == "user" else "answer"},
     )
 

@@ -56,6 +56,7 @@ def _drawer(name: str, text: str, metadata: dict[str, Any], created: int | None)
         source=text_in(metadata, "source_file"),
         agent=text_in(metadata, "added_by"),
         created=filed,
+        is_dated=False,  # filing it again sets it
         updated=filed,
     )
 

@@ -32,7 +32,7 @@ def _note(kind: str, root: Path, file: Path, text: str) -> Record:
     head, body = _split(text)
     permalink = text_in(head, "permalink") if kind == "basic-memory" else None
     key = permalink or f"{root.name}/{file.relative_to(root).with_suffix('').as_posix()}"
-    title, changed = text_in(head, "title") or file.stem, modified_ms(file)
+    title, changed, created = text_in(head, "title") or file.stem, modified_ms(file), _time(head, _CREATED)
     is_titled = body.lstrip().startswith("# ")
     return Record(
         id=key,
@@ -40,7 +40,8 @@ def _note(kind: str, root: Path, file: Path, text: str) -> Record:
         content=body.strip() if is_titled or not body.strip() else f"# {title}\n\n{body.strip()}",
         tags=(kind, *_tags(head, body)),
         source=str(file),
-        created=_time(head, _CREATED) or changed,
+        created=created or changed,
+        is_dated=bool(created),
         updated=_time(head, _UPDATED) or changed,
     )
 

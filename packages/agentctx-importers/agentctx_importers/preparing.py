@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
-from uuid import UUID, uuid5
 
 from agentctx.names import UNPRINTABLE, name_from, normalised
-from agentctx.storage.ids import id_of_capture
+from agentctx.storage.ids import derived_id, id_of_capture
 from agentctx.text.screening.rules import load_rules
 from agentctx.text.screening.screener import screen
 from agentctx.times import format_time
@@ -24,10 +23,11 @@ MAX_TAGS: Final = 32
 MAX_TAG_CHARS: Final = 64
 MAX_SOURCE_CHARS: Final = 2_048
 _CATEGORIES: Final = frozenset({"rule", "definition", "preference", "fact", "pattern", "correction"})
-_IDS: Final = UUID("6f1c2a52-9a3e-5d0b-8a57-2f6c9c1a7e44")
 _NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 _FIRST_MS: Final = 0
 """1970: what claims to be older has no time."""
+_LAST_MS: Final = 1 << 42
+"""2109: the same for what claims to be younger."""
 
 
 class PreparedEntry(NamedTuple):
@@ -83,9 +83,15 @@ def _prepared(kind: str, item: Item, namespace: str, now: int, *, is_given: bool
             yield PreparedEntry(where, _entry(kind, part, target, now), trust_of(part))
 
 
-def entry_id(kind: str, namespace: str, native: str) -> str:
-    """Return the id of the entry of a record: the same in every import into this namespace."""
-    return str(uuid5(_IDS, json.dumps([kind, namespace, native])))
+def entry_id(kind: str, namespace: str, record: Record) -> str:
+    """Return the id of the entry of a record: the same in every import into this namespace.
+
+    Lists are in the order of ids, so it begins with when the record was created; with 1970 if only its file
+    says so, which is changed.
+    """
+    created = record.created if record.is_dated and record.created is not None else 0
+    dated = created if _FIRST_MS < created < _LAST_MS else 0
+    return derived_id(json.dumps([kind, record.id]), dated, namespace)
 
 
 def trust_of(record: Record) -> ImportTrust:
@@ -133,7 +139,7 @@ def _entry(kind: str, record: Record, namespace: str, now: int) -> ImportEntry:
     needs_session = record.collection in {"observation", "reflection"}
     session = record.session or (f"import:{kind}" if needs_session else None)
     return ImportEntry(
-        id=id_of_capture(record.capture, namespace) or entry_id(kind, namespace, record.id),
+        id=id_of_capture(record.capture, namespace) or entry_id(kind, namespace, record),
         namespace=namespace,
         collection=record.collection,
         key=record.key and name_from(record.key),
@@ -144,7 +150,6 @@ def _entry(kind: str, record: Record, namespace: str, now: int) -> ImportEntry:
         created=format_time(created),
         updated=format_time(updated),
         expires=None if record.expires is None else format_time(record.expires),
-        derived_from=[entry_id(kind, namespace, each) for each in record.derived_from] or None,
     )
 
 

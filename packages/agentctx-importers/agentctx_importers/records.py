@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -37,12 +37,12 @@ class Record(NamedTuple):
     namespace: str | None = None
     """Where it belongs; None: where the command saves."""
     created: int | None = None
+    is_dated: bool = True
+    """Whether the source says when it was created, and never changes that. Else its id has no time."""
     updated: int | None = None
     expires: int | None = None
     fields: Mapping[str, Any] = NOTHING
     """More fields of the collection: `turn`, `part`, `trigger`, …"""
-    derived_from: Sequence[str] = ()
-    """The ids in the source of the records that it was made from."""
     capture: str = ""
     """The Idempotency-Key with which a hook saves it: the entry has the same id then."""
     trust: ImportTrust = "external"
@@ -61,6 +61,10 @@ Item = Record | RefusedItem | ImportEntry
 """An `ImportEntry` is one that agentctx exported; it keeps its id."""
 
 
+def _itself(place: Path) -> Iterable[Path]:
+    return (place,)
+
+
 class MemorySource(NamedTuple):
     """A program, or a format, whose memories can be read."""
 
@@ -71,6 +75,8 @@ class MemorySource(NamedTuple):
     read: Callable[[Path], Iterator[Item]]
     """Yields the memories of a file or folder, one by one. Raises OSError, or `Unreadable` if it is not what
     this source reads."""
+    files: Callable[[Path], Iterable[Path]] = _itself
+    """Returns the files that a place has, for those who only count them."""
 
     def prepared(
         self, kind: str, path: Path | None, namespace: str, now: int, *, is_given: bool

@@ -101,6 +101,7 @@ def _rules(
             source=str(file),
             namespace=namespace,
             created=changed,
+            is_dated=False,
             updated=changed,
         )
 

@@ -89,6 +89,7 @@ def _record(
         tags=("server-memory", *([kind] if isinstance(kind, str) else [])),
         source=str(file),
         created=changed,
+        is_dated=False,
         updated=changed,
     )
 

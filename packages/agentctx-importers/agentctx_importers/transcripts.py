@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentctx.agents.hooks.hook_events import session_of
 from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry
@@ -27,6 +28,8 @@ _FIELDS: Final = ("turn", "part", "own_words", "trigger", "error_pattern", "fix"
 _WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 Json = dict[str, Any]
+Records: TypeAlias = Iterable[Json | RefusedItem]
+"""What a session says, in order; a refusal for each part of it that cannot be read."""
 
 
 @dataclass(slots=True)
@@ -39,81 +42,118 @@ class PastSession:
 
 
 class AgentTranscripts(NamedTuple):
-    """The transcripts of one agent, which are JSON lines."""
+    """The transcripts of one agent."""
 
     client: str
     """The agent's name as `connect` knows it, which its hooks save."""
     usual: Callable[[], Sequence[Path]]
-    is_transcript: Callable[[str], bool]
-    """Whether a file of this name is one."""
-    session: Callable[[Path], PastSession]
-    note: Callable[[PastSession, Json], bool]
-    """Notes what a record says about its session; returns whether the record is of the session itself."""
+    files: Callable[[Path], Iterable[Path]]
+    """Returns the transcripts below a folder."""
+    sessions: Callable[[Path], Iterator[tuple[PastSession, Records]]]
+    """Yields the sessions of a transcript with what they say. The first may become known while reading."""
+    tells_typed: bool = True
+    """Whether it tells what was typed from what a command wrote; if not, all is external."""
 
     def source(self, title: str) -> MemorySource:
-        return MemorySource(title, self.usual, self.read)
+        return MemorySource(title, self.usual, self.read, self.files)
 
     def read(self, path: Path) -> Iterator[Item]:
         """Yield what the transcript, or those below a folder, say, oldest file first."""
-        files = [path] if not path.is_dir() else sorted(files_below(path, self.is_transcript), key=_age)
+        files = [path] if not path.is_dir() else sorted(self.files(path), key=_age)
         if not files:
             raise Unreadable(f"{path} has no transcripts of {self.client}.", hint="Give another folder.")
         place = path if path in self.usual() else None
         known: set[int] = set()
         for file in files:
-            reading = _TranscriptReader(self, file, known, is_own=place is not None and is_own(file))
+            owned = place is not None and is_own(file)
             try:
-                yield from reading.items()
+                for session, records in self.sessions(file):
+                    yield from _SessionReader(self, file, session, records, known, owned).items()
             except OSError as error:
                 yield RefusedItem(str(file), f"It cannot be read: {error.strerror}.")
+            except Unreadable as error:
+                if file == path:
+                    raise
+                yield RefusedItem(str(file), error.message)
+
+
+def json_lines(file: Path, lines: Callable[[Path], Iterator[Any]] = lines_of) -> Iterator[Json | RefusedItem]:
+    """Yield the objects of JSON lines, which `lines` reads."""
+    for line in lines(file):
+        if isinstance(line, RefusedItem):
+            yield line
+        elif (value := json_object(line[1])) is not None:
+            yield value
+        else:
+            yield RefusedItem(f"{file.name}:{line[0]}", "The line is not a JSON object.")
+
+
+def named_files(is_transcript: Callable[[str], bool]) -> Callable[[Path], Iterable[Path]]:
+    """Return what finds the files below a folder whose names are those of transcripts."""
+    return partial(files_below, is_wanted=is_transcript)
+
+
+def one_session(
+    about: Callable[[Path], PastSession],
+    note: Callable[[PastSession, Json], bool],
+    records: Callable[[Path], Records] = json_lines,
+) -> Callable[[Path], Iterator[tuple[PastSession, Records]]]:
+    """Return what reads transcripts of a session each.
+
+    `note` notes what a record says about its session, and returns whether it is of the session itself.
+    """
+
+    def sessions(file: Path) -> Iterator[tuple[PastSession, Records]]:
+        session = about(file)
+        yield (
+            session,
+            (each for each in records(file) if isinstance(each, RefusedItem) or note(session, each)),
+        )
+
+    return sessions
 
 
 @dataclass(slots=True)
-class _TranscriptReader:
-    """The reading of one transcript. `known` has the turns of other sessions: resumed ones repeat them."""
+class _SessionReader:
+    """The reading of one session. `known` has the turns of other sessions: resumed ones repeat them."""
 
     agent: AgentTranscripts
     file: Path
+    session: PastSession
+    records: Records
     known: set[int]
     is_own: bool
     refused: list[RefusedItem] = field(default_factory=list)
     damaged: int = 0
 
     def items(self) -> Iterator[Item]:
-        session = self.agent.session(self.file)
         before: set[str] = set()
-        for turn in each_turn(self._records(session)):
+        for turn in each_turn(self._records()):
             yield from self.refused
             self.refused.clear()
-            if session.is_copy:
+            if self.session.is_copy:
                 return
             if self._is_new(turn):
-                entries = list(self._entries(turn, session))
+                entries = list(self._entries(turn))
                 # A summary after an answer is also reported with the turn that follows.
-                yield from (self._record(each, turn, session) for each in entries if each.key not in before)
+                yield from (self._record(each, turn) for each in entries if each.key not in before)
                 before = {each.key for each in entries if each.key}
         if self.damaged > MAX_NAMED_LINES:
             more = f"{self.damaged - MAX_NAMED_LINES:,} more lines are damaged."
             yield RefusedItem(str(self.file), more)
 
-    def _records(self, session: PastSession) -> Iterator[Json]:
-        """Yield the records; an empty one, which counts as read by the agent, for each damaged line."""
-        for line in lines_of(self.file):
-            value = None if isinstance(line, RefusedItem) else json_object(line[1])
-            if value is None:
-                self._refuse(line)
-            elif not self.agent.note(session, value):
-                continue
-            if session.is_copy:
+    def _records(self) -> Iterator[Json]:
+        """Yield the records; an empty one, which counts as read by the agent, for each that is damaged."""
+        for each in self.records:
+            if self.session.is_copy:
                 return
-            yield value or {}
-
-    def _refuse(self, line: tuple[int, bytes] | RefusedItem) -> None:
-        self.damaged += 1
-        if not isinstance(line, RefusedItem):
-            line = RefusedItem(f"{self.file.name}:{line[0]}", "The line is not a JSON object.")
-        if self.damaged <= MAX_NAMED_LINES:
-            self.refused.append(line)
+            if isinstance(each, RefusedItem):
+                self.damaged += 1
+                if self.damaged <= MAX_NAMED_LINES:
+                    self.refused.append(each)
+                yield {}
+            else:
+                yield each
 
     def _is_new(self, turn: TranscribedTurn) -> bool:
         identity = hash((turn.name or turn.at, turn.prompt))
@@ -123,12 +163,12 @@ class _TranscriptReader:
             self.known.add(identity)
         return True
 
-    def _entries(self, turn: TranscribedTurn, session: PastSession) -> Iterator[RememberedEntry]:
-        name = session_of({"session_id": session.name}) or self.file.stem
+    def _entries(self, turn: TranscribedTurn) -> Iterator[RememberedEntry]:
+        name = session_of({"session_id": self.session.name}) or self.file.stem
         yield from EntryBuilder(self.agent.client, name, "").turn({}, turn)
 
-    def _record(self, entry: RememberedEntry, turn: TranscribedTurn, session: PastSession) -> Record:
-        body, at = entry.body, turn.at or modified_ms(self.file)
+    def _record(self, entry: RememberedEntry, turn: TranscribedTurn) -> Record:
+        body, at, folder = entry.body, turn.at or modified_ms(self.file), self.session.folder
         fields: Json = {name: body[name] for name in _FIELDS if name in body}
         if not entry.key:  # its turn has a name that nobody sees again
             fields.pop("turn", None)
@@ -140,11 +180,12 @@ class _TranscriptReader:
             collection=body["collection"],
             session=body.get("session"),
             agent=self.agent.client,
-            namespace=namespaces_of(session.folder)[0] if self.is_own and session.folder else None,
+            namespace=namespaces_of(folder)[0] if self.is_own and folder else None,
             created=at,
+            is_dated=bool(turn.at),
             updated=at,
             fields=fields,
-            trust="agent" if self.is_own and body.get("own_words") else "external",
+            trust="agent" if self.is_own and self.agent.tells_typed and body.get("own_words") else "external",
         )
 
 

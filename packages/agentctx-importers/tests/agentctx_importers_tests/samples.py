@@ -6,6 +6,7 @@ import json
 import sqlite3
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ from agentctx_importers.front_matter import written
 FIXTURES: Final = Path(__file__).with_name("fixtures")
 SESSION: Final = "551e729c-8750-49fa-a353-acfdfbff5147"
 TIME: Final = "2026-01-02T03:04:05.678Z"
+TIME_MS: Final = 1_767_323_045_678
 FACT: Final = "The deploy window is on Tuesday at nine; Rosa has the key."
 ASKED: Final = "Which port does the proxy use?"
 TOLD: Final = "The proxy listens on 8443, because 443 is taken by the old gateway."
@@ -271,6 +273,50 @@ def _copilot(folder: Path) -> Path:
     )
 
 
+OPENCODE: Final = """
+CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, directory text NOT NULL,
+  title text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL);
+CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL,
+  time_updated integer NOT NULL, data text NOT NULL);
+CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,
+  time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+"""
+"""The columns that matter of the tables of opencode 1.18.33."""
+
+
+def opencode_database(file: Path, *messages: tuple[dict[str, Any], list[Any]], **session: Any) -> Path:
+    """Write a session of these messages with their parts."""
+    about = {"id": "ses_1", "parent": None, "folder": "/shop", **session}
+    with closing(sqlite3.connect(file)) as database, database:
+        database.executescript(OPENCODE.replace("TABLE", "TABLE IF NOT EXISTS"))
+        values = (about["id"], about["parent"], about["folder"], TIME_MS)
+        database.execute("INSERT INTO session VALUES (?, 'global', ?, ?, 't', ?4, ?4)", values)
+        for number, (message, parts) in enumerate(messages):
+            name = f"msg_{about['id']}_{number}"
+            row = (name, about["id"], message.get("time", {}).get("created", 0), json.dumps(message))
+            database.execute("INSERT INTO message VALUES (?, ?, ?3, ?3, ?4)", row)
+            for at, part in enumerate(parts):
+                row = (f"{name}_{at}", name, about["id"], json.dumps(part))
+                database.execute("INSERT INTO part VALUES (?1, ?2, ?3, 0, 0, ?4)", row)
+    return file
+
+
+def opencode_message(role: str, *parts: Any, at: int = 0, **more: Any) -> tuple[dict[str, Any], list[Any]]:
+    """A message `at` milliseconds; texts become parts."""
+    known = [{"type": "text", "text": each} if isinstance(each, str) else each for each in parts]
+    return {"role": role, "time": {"created": TIME_MS + at}, **more}, known
+
+
+def _opencode(folder: Path) -> Path:
+    return opencode_database(
+        folder / "opencode.db",
+        opencode_message("user", FACT),
+        opencode_message("assistant", "Noted.", at=1),
+        opencode_message("user", ASKED, {"type": "text", "text": "From memory", "synthetic": True}, at=2),
+        opencode_message("assistant", TOLD, at=3),
+    )
+
+
 def claude_turn(name: str, prompt: str, answer: str, **more: Any) -> list[dict[str, Any]]:
     about = {"sessionId": SESSION, "cwd": "/shop", "isSidechain": False, "timestamp": TIME, **more}
     said = [{"type": "text", "text": answer}]
@@ -311,6 +357,7 @@ SAMPLES: Final[Mapping[str, Sample]] = {
     "mem0": Sample(_mem0, 4),
     "mempalace": Sample(_mempalace, 2),
     "obsidian": Sample(_obsidian, 2),
+    "opencode": Sample(_opencode, 2),
     "rules": Sample(_rules, 3),
     "server-memory": Sample(_server_memory, 2),
 }

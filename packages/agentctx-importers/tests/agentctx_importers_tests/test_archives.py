@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx_importers import archives
+from agentctx_importers import files
 from agentctx_importers.archives import exported_values
 from agentctx_importers.records import Unreadable
 
@@ -35,7 +35,7 @@ def test_documents_are_read_in_a_zip_a_folder_and_on_their_own(tmp_path: Path) -
 
 
 def test_a_zip_bomb_is_refused_before_it_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "FREE_BYTES", 10_000)
+    monkeypatch.setattr(files, "FREE_BYTES", 10_000)
     bomb = pack(tmp_path / "a.zip", conversations=b"[" + b"1," * 5_000_000 + b"1]")
     with pytest.raises(Unreadable, match="far larger than it should be"):
         values(bomb)

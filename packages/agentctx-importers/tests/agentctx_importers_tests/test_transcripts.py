@@ -12,10 +12,9 @@ import pytest
 
 from agentctx.agents.hooks.capture import TurnCapture
 from agentctx.wire import EntryView
-from agentctx_importers import transcripts
 from agentctx_importers.claude_code import TRANSCRIPTS
 from agentctx_importers.records import Record, RefusedItem, Unreadable
-from agentctx_importers.transcripts import MAX_NAMED_LINES, is_own
+from agentctx_importers.transcripts import MAX_NAMED_LINES, PastSession, is_own, json_lines, one_session
 from agentctx_importers_tests.conftest import ImportCommand
 from agentctx_importers_tests.samples import (
     ASKED,
@@ -180,11 +179,12 @@ def test_the_turns_of_a_long_session_are_read_one_by_one(transcript: Path) -> No
             said = {"content": f"We always deploy on day {read}."}
             yield read, json.dumps({"type": "user", "promptId": f"p{read}", "message": said}).encode()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transcripts, "lines_of", lines)
-        items = TRANSCRIPTS.read(transcript)
-        for _ in range(10):
-            assert isinstance(next(items), Record)
+    sessions = one_session(
+        lambda _: PastSession(SESSION), lambda *_: True, lambda file: json_lines(file, lines)
+    )
+    items = TRANSCRIPTS._replace(sessions=sessions).read(transcript)
+    for _ in range(10):
+        assert isinstance(next(items), Record)
     assert read <= 12
 
 
