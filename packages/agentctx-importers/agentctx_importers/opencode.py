@@ -78,10 +78,10 @@ def _said(message: Json, parts: Iterable[Json], *, is_users: bool) -> Iterator[J
 
 def _call(part: Json) -> Json:
     state = _object(part.get("state"))
-    given = _object(state.get("input"))
+    given: Json = _object(state.get("input"))
     failed = state.get("status") == "error" or _object(state.get("metadata")).get("exit")
     error = str(state.get("error") or state.get("output") or "")[-_MAX_ERROR_CHARS:] if failed else None
-    known = {name: given[name] for name in ("command", "filePath") if name in given}
+    known: Json = {name: given[name] for name in ("command", "filePath") if name in given}
     return {"id": part.get("callID"), "name": part.get("tool"), **known, "error": error}
 
 

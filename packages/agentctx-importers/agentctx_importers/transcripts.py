@@ -69,12 +69,10 @@ class AgentTranscripts(NamedTuple):
             try:
                 for session, records in self.sessions(file):
                     yield from _SessionReader(self, file, session, records, known, owned).items()
-            except OSError as error:
-                yield RefusedItem(str(file), f"It cannot be read: {error.strerror}.")
-            except Unreadable as error:
+            except (OSError, Unreadable) as error:
                 if file == path:
                     raise
-                yield RefusedItem(str(file), error.message)
+                yield RefusedItem(str(file), _reason(error))
 
 
 def json_lines(file: Path, lines: Callable[[Path], Iterator[Any]] = lines_of) -> Iterator[Json | RefusedItem]:
@@ -144,16 +142,17 @@ class _SessionReader:
 
     def _records(self) -> Iterator[Json]:
         """Yield the records; an empty one, which counts as read by the agent, for each that is damaged."""
-        for each in self.records:
-            if self.session.is_copy:
-                return
-            if isinstance(each, RefusedItem):
-                self.damaged += 1
-                if self.damaged <= MAX_NAMED_LINES:
-                    self.refused.append(each)
-                yield {}
-            else:
-                yield each
+        try:
+            for each in self.records:
+                if self.session.is_copy:
+                    return
+                if isinstance(each, RefusedItem):
+                    self.damaged += 1
+                    if self.damaged <= MAX_NAMED_LINES:
+                        self.refused.append(each)
+                yield {} if isinstance(each, RefusedItem) else each
+        except (OSError, Unreadable) as error:  # what was read before is a session still
+            self.refused.append(RefusedItem(str(self.file), _reason(error)))
 
     def _is_new(self, turn: TranscribedTurn) -> bool:
         identity = hash((turn.name or turn.at, turn.prompt))
@@ -187,6 +186,10 @@ class _SessionReader:
             fields=fields,
             trust="agent" if self.is_own and self.agent.tells_typed and body.get("own_words") else "external",
         )
+
+
+def _reason(error: OSError | Unreadable) -> str:
+    return error.message if isinstance(error, Unreadable) else f"It cannot be read: {error.strerror}."
 
 
 def _age(file: Path) -> tuple[int, str]:

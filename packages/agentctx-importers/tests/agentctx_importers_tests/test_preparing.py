@@ -24,6 +24,19 @@ def test_a_record_has_one_id_in_a_namespace_and_another_in_the_next() -> None:
     assert elsewhere.entry.id not in ids
 
 
+def test_ids_are_in_the_order_of_the_times_that_sources_give() -> None:
+    def ids(*records: Record) -> list[str]:
+        return [each.entry.id for each in prepared(*records) if each.entry]
+
+    record = Record(id="1", content="text", created=NOW)
+    assert ids(record._replace(id="3"), record._replace(id="4", created=NOW - 1)) == sorted(
+        ids(record._replace(id="4", created=NOW - 1), record._replace(id="3")), reverse=True
+    )
+    assert ids(record) == ids(record._replace(content="new", updated=NOW + 1))
+    of_file = record._replace(is_dated=False)
+    assert ids(of_file) == ids(of_file._replace(created=5)) == ids(record._replace(created=-5)), "1970"
+
+
 def test_a_record_says_where_it_belongs_unless_the_user_does() -> None:
     record = Record(id="1", content="text", namespace="mine")
     for is_given, namespace in ((False, "mine"), (True, "here")):
