@@ -117,6 +117,7 @@ def connect(
         if changed and not as_json:
             _offer_start(Path(socket), tell, asks=not yes and can_prompt())
         failures += _checked(launch, tell)
+        _offer_past(ctx, tell, asks=not (yes or failures) and can_prompt())
     if undo and changes and not dry_run and paths.user_unit().exists():
         tell("The daemon still starts at login; `agentctx service uninstall --user` ends that.")
     if as_json:
@@ -274,6 +275,22 @@ def _checked(launch: Launch, tell: Tell) -> int:
         return 1
     tell(f"{paint('checked', 'green')}  the bridge and the daemon answer")
     return 0
+
+
+def _offer_past(ctx: typer.Context, tell: Tell, *, asks: bool) -> None:
+    """Say what past sessions and memories of other programs are here, and offer to import them."""
+    from agentctx.cli.import_from import found
+
+    memories = found()
+    for each in memories:
+        files = "1 file" if each.files == 1 else f"{each.files:,} files"
+        look = f"agentctx import --from {each.kind} --dry-run"
+        tell(f"{paint('found', 'green')}  {each.title}: {files} not imported yet. Look: `{look}`")
+    if memories and asks and typer.confirm("Import all of this now?", err=True):
+        from agentctx.cli.import_ import import_memory
+
+        for each in memories:
+            import_memory(ctx, each.kind, from_other=True)
 
 
 def _program() -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -83,7 +84,7 @@ def import_memory(
         return
     if not from_other and (path or namespace):
         raise typer.BadParameter("is for `import --from KIND`", param_hint="PATH" if path else "--namespace")
-    progress = choose_progress(sys.stderr, quiet=quiet)
+    progress, began = choose_progress(sys.stderr, quiet=quiet), time.time()
     if from_other:
         from agentctx.cli.import_from import memory_lines
 
@@ -96,6 +97,10 @@ def import_memory(
             send(client, batch, report)
             progress.done(files=len(batch))
         progress.end()
+    if from_other and path is None and not dry_run:
+        from agentctx.cli.import_from import note_import
+
+        note_import(file, began)
     show(report, report_lines(report), as_json)
     if report.failed:
         raise typer.Exit(EXIT_FAILED)

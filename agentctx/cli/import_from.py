@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import os
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentctx.cli.import_sending import ImportLine, ImportReport, fail
 from agentctx.cli.scope import namespaces_here
 from agentctx.config.entry_points import load_offered
+from agentctx.config.paths import state_dir
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.times import wall_clock
 
 _GROUP: Final = "agentctx.importers"
 
 
+class FoundMemory(NamedTuple):
+    """What an import could read: the number of files that were changed since the last one."""
+
+    kind: str
+    title: str
+    files: int
+
+
 def kinds() -> dict[str, str]:
     """Return what each kind of memory is, by kind."""
-    return {name: source_of(name).title for name in _names()}
+    return {name: source.title for name, source in _sources()}
+
+
+def found() -> list[FoundMemory]:
+    """Return what is in the usual places and was not imported yet. No file is read."""
+    counted = ((kind, source, source.count(_last_import(kind))) for kind, source in _sources())
+    return [FoundMemory(kind, source.title, files) for kind, source, files in counted if files]
+
+
+def note_import(kind: str, began: float) -> None:
+    """Note that what a kind has in its usual places was imported, beginning at a Unix time."""
+    with suppress(OSError):  # in a read-only home, it is offered again
+        _note_of(kind).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _note_of(kind).touch()
+        os.utime(_note_of(kind), (began, began))
+
+
+def _last_import(kind: str) -> float:
+    with suppress(OSError):
+        return _note_of(kind).stat().st_mtime
+    return 0.0
+
+
+def _note_of(kind: str) -> Path:
+    return state_dir() / "imported" / kind
 
 
 def source_of(kind: str) -> Any:
@@ -28,6 +63,11 @@ def source_of(kind: str) -> Any:
         raise InvalidInput(f"There is no importer for {kind[:40]!r}.", hint=hint)
     offered: dict[str, Any] = {"package": "agentctx-importers", "refusal": AgentctxError}
     return load_offered(_GROUP, kind, needed_by=f"`agentctx import --from {kind}`", **offered)
+
+
+def _sources() -> Iterator[tuple[str, Any]]:
+    for point in sorted(metadata.entry_points(group=_GROUP)):
+        yield point.name, point.load()
 
 
 def _names() -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentctx.agents.connect.agents import AGENTS, Launch
 from agentctx.agents.connect.json_text import parse
 from agentctx.cli import connect as command
-from agentctx.cli import service
+from agentctx.cli import import_, import_from, service
 from agentctx.cli.app import run, with_modes
 from agentctx.wire import RememberMode
 from tests.amount import examples
@@ -35,6 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(command, "_checked", lambda *_: 0)
+    monkeypatch.setattr(import_from, "found", list)
     return home
 
 
@@ -381,6 +382,30 @@ def test_the_start_at_login_is_offered_at_the_end(
     at_a_terminal("y\n")
     assert run(["connect", "--undo"]) == 0
     assert ("service uninstall --user" in capsys.readouterr().out) == installed
+
+
+@pytest.mark.parametrize(("answer", "wanted"), [("", False), ("y", True)])
+def test_memories_of_other_programs_are_offered(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    wanted: bool,
+) -> None:
+    sessions = import_from.FoundMemory("claude-code", "past sessions of Claude Code", 2_140)
+    monkeypatch.setattr(import_from, "found", lambda: [sessions])
+    imported: list[str] = []
+    monkeypatch.setattr(import_, "import_memory", lambda _, kind, **__: imported.append(kind))
+    asked = on_a_terminal(monkeypatch, f"y\n{answer}\n")
+    assert run(["--socket", "/run/a.sock", "connect", "codex"]) == 0
+    shown = capsys.readouterr().out
+    assert "past sessions of Claude Code: 2,140 files not imported yet" in shown
+    assert "`agentctx import --from claude-code --dry-run`" in shown
+    assert "Import all of this now? [y/N]" in asked.written()
+    assert imported == ["claude-code"] * wanted
+    for quiet in (["--yes", "--json"], ["--yes", "--dry-run"], ["--yes", "--undo"]):
+        assert run(["connect", "codex", *quiet]) == 0
+        assert "not imported yet" not in capsys.readouterr().out
 
 
 def test_without_a_user_to_ask_the_next_step_is_named(

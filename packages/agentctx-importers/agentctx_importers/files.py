@@ -107,7 +107,8 @@ def files_below(root: Path, is_wanted: Callable[[str], bool]) -> Iterator[Path]:
             if (found := found + 1) > MAX_FILES:
                 message = f"{root} has more than {MAX_FILES:,} files."
                 raise Unreadable(message, hint="Give a folder inside it.")
-            if is_inside(file := Path(folder, name), root):
+            file = Path(folder, name)
+            if is_inside(file, root) if file.is_symlink() else file.is_file():
                 yield file
 
 

@@ -19,10 +19,14 @@ def _usual() -> Sequence[Path]:
 def _read(path: Path) -> Iterator[Item]:
     """Yield what an agent file has, or each block of the folder in which Letta Code keeps agents."""
     if path.is_dir():
-        for file in files_below(path, lambda name: name.endswith((".af", ".md"))):
+        for file in _files(path):
             yield from _agent_file(file) if file.suffix == ".af" else _block_file(path, file)
     else:
         yield from _agent_file(path)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return files_below(folder, lambda name: name.endswith((".af", ".md")))
 
 
 def _block_file(root: Path, file: Path) -> Iterator[Item]:
@@ -100,4 +104,4 @@ def _objects(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-SOURCE: Final = MemorySource("Letta: an agent file (.af), or the memory of Letta Code", _usual, _read)
+SOURCE: Final = MemorySource("Letta: an agent file (.af), or the memory of Letta Code", _usual, _read, _files)

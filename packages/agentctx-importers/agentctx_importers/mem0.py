@@ -26,9 +26,7 @@ def _usual() -> Sequence[Path]:
 def _read(path: Path) -> Iterator[Item]:
     """Yield the memories of a folder of Qdrant's, of one collection's `storage.sqlite`, or of a JSON file."""
     if path.is_dir():
-        files = sorted([path / _STORAGE, *path.glob(f"*/{_STORAGE}"), *path.glob(f"collection/*/{_STORAGE}")])
-        stores = [each for each in files if each.is_file() and each.parent.name not in _OWN_COLLECTIONS]
-        if not stores:
+        if not (stores := _stores(path)):
             raise Unreadable(f"{path} has no {_STORAGE}.", hint="Give the folder of Qdrant, or a JSON file.")
         for store in stores:
             yield from _store(store)
@@ -36,6 +34,11 @@ def _read(path: Path) -> Iterator[Item]:
         yield from _store(path)
     else:
         yield from _json(path)
+
+
+def _stores(path: Path) -> list[Path]:
+    files = sorted([path / _STORAGE, *path.glob(f"*/{_STORAGE}"), *path.glob(f"collection/*/{_STORAGE}")])
+    return [each for each in files if each.is_file() and each.parent.name not in _OWN_COLLECTIONS]
 
 
 def _json(path: Path) -> Iterator[Item]:
@@ -58,4 +61,6 @@ def _store(file: Path) -> Iterator[Item]:
                 yield item_of(where, {**point[1], "id": str(point[0])})
 
 
-SOURCE: Final = MemorySource("mem0: its store in Qdrant's local mode, or JSON of get_all", _usual, _read)
+SOURCE: Final = MemorySource(
+    "mem0: its store in Qdrant's local mode, or JSON of get_all", _usual, _read, _stores
+)

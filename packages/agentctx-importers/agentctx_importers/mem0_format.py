@@ -9,8 +9,7 @@ from typing import Any, Final
 from agentctx.wire import ExportedEntry
 from agentctx_importers.json_values import json_object, text_in, time_ms
 from agentctx_importers.own_entries import digest_of, entry_from, fields_of
-from agentctx_importers.preparing import printed
-from agentctx_importers.records import Item, Record, RefusedItem
+from agentctx_importers.records import Item, Record, RefusedItem, printed
 
 OURS: Final = "agentctx"
 """The member of `metadata` with the fields of an entry as JSON."""

@@ -45,6 +45,10 @@ def _read(path: Path) -> Iterator[Item]:
         yield from _facts(graph)
 
 
+def _files(palace: Path) -> Iterator[Path]:
+    return (palace / name for name in (_EXACT, FILE, _GRAPH) if (palace / name).is_file())
+
+
 def _drawer(name: str, text: str, metadata: dict[str, Any], created: int | None) -> Record:
     filed = time_ms(metadata.get("content_date")) or time_ms(metadata.get("filed_at")) or created
     places = [place for each in ("wing", "room") if (place := text_in(metadata, each))]
@@ -76,4 +80,4 @@ def _facts(graph: Path) -> Iterator[Item]:
             )
 
 
-SOURCE: Final = MemorySource("MemPalace: drawers and facts of a palace", _usual, _read)
+SOURCE: Final = MemorySource("MemPalace: drawers and facts of a palace", _usual, _read, _files)

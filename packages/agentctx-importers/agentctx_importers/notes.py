@@ -21,10 +21,13 @@ _UPDATED: Final = ("updated", "modified", "updated_at")
 
 def _read(kind: str, path: Path) -> Iterator[Item]:
     root = path if path.is_dir() else path.parent
-    files = files_below(path, lambda name: name.endswith(".md")) if path.is_dir() else [path]
-    for file in files:
+    for file in _files(path) if path.is_dir() else [path]:
         text = text_of(file)
         yield text if isinstance(text, RefusedItem) else _note(kind, root, file, text.replace("\r\n", "\n"))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return files_below(folder, lambda name: name.endswith(".md"))
 
 
 def _note(kind: str, root: Path, file: Path, text: str) -> Record:
@@ -90,6 +93,6 @@ def _config(file: Path) -> dict[str, Any]:
 
 
 BASIC_MEMORY: Final = MemorySource(
-    "basic-memory: its projects of Markdown notes", _projects, partial(_read, "basic-memory")
+    "basic-memory: its projects of Markdown notes", _projects, partial(_read, "basic-memory"), _files
 )
-OBSIDIAN: Final = MemorySource("Obsidian: the notes of a vault", _vaults, partial(_read, "obsidian"))
+OBSIDIAN: Final = MemorySource("Obsidian: the notes of a vault", _vaults, partial(_read, "obsidian"), _files)

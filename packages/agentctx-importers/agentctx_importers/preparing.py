@@ -14,7 +14,7 @@ from agentctx.text.screening.rules import load_rules
 from agentctx.text.screening.screener import screen
 from agentctx.times import format_time
 from agentctx.wire import ImportEntry, ImportTrust
-from agentctx_importers.records import MAX_KNOWN_IDS, Item, Record, RefusedItem
+from agentctx_importers.records import MAX_KNOWN_IDS, Item, Record, RefusedItem, printed
 
 MAX_CONTENT_CHARS: Final = 200_000
 """Longer texts become several entries. The daemon's own limit is higher unless it was lowered."""
@@ -99,11 +99,6 @@ def trust_of(record: Record) -> ImportTrust:
     if record.trust == "external" or screen(record.content, load_rules()):
         return "external"
     return record.trust
-
-
-def printed(name: str) -> str:
-    """Return a short name that can be printed on one line."""
-    return re.sub(UNPRINTABLE, " ", name)[:200]
 
 
 def _cleaned(record: Record) -> Record:

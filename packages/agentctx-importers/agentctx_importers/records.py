@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentctx.errors import InvalidInput
+from agentctx.names import UNPRINTABLE
 from agentctx.wire import ImportEntry, ImportTrust
 
 if TYPE_CHECKING:
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_KNOWN_IDS: Final = 1_000_000
 """Ids that are held to find duplicates; the daemon finds the others."""
+MAX_COUNTED: Final = 10_000
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -48,6 +53,11 @@ class Record(NamedTuple):
     trust: ImportTrust = "external"
     """`agent` for what the user typed or the agent answered, if nobody else can have written it. What
     resembles instructions stays external."""
+
+
+def printed(name: str) -> str:
+    """Return a short name that can be printed on one line."""
+    return re.sub(UNPRINTABLE, " ", name)[:200]
 
 
 class RefusedItem(NamedTuple):
@@ -89,6 +99,17 @@ class MemorySource(NamedTuple):
 
         items = (item for place in self._places(kind, path) for item in self.read(place))
         return prepare(kind, items, namespace, now, is_given=is_given)
+
+    def count(self, since: float) -> int:
+        """Return how many files in the usual places were changed since then (a Unix time), up to
+        `MAX_COUNTED`. None is opened.
+        """
+        found = chain.from_iterable(
+            self.files(place) for place in dict.fromkeys(self.usual()) if place.exists()
+        )
+        with suppress(OSError, Unreadable):
+            return sum(1 for file in islice(found, MAX_COUNTED) if file.stat().st_mtime > since)
+        return 0
 
     def _places(self, kind: str, path: Path | None) -> Sequence[Path]:
         usual = self.usual() if path is None else [path]

@@ -45,15 +45,26 @@ def _read(path: Path) -> Iterator[Item]:
     """Yield the rules of a project's folder, of the user's home, or of one file."""
     if path.is_file():
         yield from _rules(path, path.parent)
-    elif path.resolve() == Path.home().resolve():
-        for file in _present(path, _OF_USER, _FOLDERS_OF_USER):
-            yield from _rules(file, path, namespace=own_namespace())
-    else:
-        for file in _present(path, _FILES, _FOLDERS):
-            yield from _rules(file, path)
-        memory = auto_memory(path)
-        for file in files_below(memory, _is_markdown):
+        return
+    is_users, memory = _is_home(path), auto_memory(path)
+    for file in _files(path):
+        if file.is_relative_to(memory) and not is_users:
             yield from _rules(file, memory, prefix="memory/", category="fact")
+        else:
+            yield from _rules(file, path, namespace=own_namespace() if is_users else None)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the rules of the user, or of a project with what Claude Code remembers of it."""
+    if _is_home(folder):
+        yield from _present(folder, _OF_USER, _FOLDERS_OF_USER)
+    else:
+        yield from _present(folder, _FILES, _FOLDERS)
+        yield from files_below(auto_memory(folder), _is_markdown)
+
+
+def _is_home(folder: Path) -> bool:
+    return folder.resolve() == Path.home().resolve()
 
 
 def auto_memory(project: Path) -> Path:
@@ -106,4 +117,6 @@ def _rules(
         )
 
 
-SOURCE: Final = MemorySource("CLAUDE.md, AGENTS.md and other rules files, and auto-memory", _usual, _read)
+SOURCE: Final = MemorySource(
+    "CLAUDE.md, AGENTS.md and other rules files, and auto-memory", _usual, _read, _files
+)

@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from agentctx.agents.hooks.hook_events import session_of
-from agentctx.agents.hooks.remembered_entries import EntryBuilder, RememberedEntry
-from agentctx.agents.hooks.transcribed_turns import TranscribedTurn, each_turn
 from agentctx.config.project import namespaces_of
 from agentctx_importers.files import files_below, lines_of, modified_ms
 from agentctx_importers.json_values import json_object
 from agentctx_importers.records import MAX_KNOWN_IDS, Item, MemorySource, Record, RefusedItem, Unreadable
+
+if TYPE_CHECKING:
+    from agentctx.agents.hooks.remembered_entries import RememberedEntry
+    from agentctx.agents.hooks.transcribed_turns import TranscribedTurn
 
 MAX_NAMED_LINES: Final = 20
 """Of the damaged lines of a transcript, the first ones are named and the others counted."""
@@ -125,6 +127,8 @@ class _SessionReader:
     damaged: int = 0
 
     def items(self) -> Iterator[Item]:
+        from agentctx.agents.hooks.transcribed_turns import each_turn  # slow to import
+
         before: set[str] = set()
         for turn in each_turn(self._records()):
             yield from self.refused
@@ -163,6 +167,8 @@ class _SessionReader:
         return True
 
     def _entries(self, turn: TranscribedTurn) -> Iterator[RememberedEntry]:
+        from agentctx.agents.hooks.remembered_entries import EntryBuilder
+
         name = session_of({"session_id": self.session.name}) or self.file.stem
         yield from EntryBuilder(self.agent.client, name, "").turn({}, turn)
 

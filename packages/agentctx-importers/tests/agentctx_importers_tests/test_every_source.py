@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from agentctx.cli.import_from import found
 from agentctx_importers_tests.conftest import ImportCommand
 from agentctx_importers_tests.samples import SAMPLES
 from tests.end_to_end.daemon_process import DaemonProcess
@@ -43,6 +45,30 @@ def test_what_a_dry_run_counts_is_imported_once_and_stays_forgotten(
         assert imported() == (0, sample.entries, 0, 0)
         client.forget(entries[0].id)
         assert imported() == (0, sample.entries - 1, 1, 0)
+
+
+def test_what_is_in_the_usual_places_is_found_until_it_is_imported(
+    home: Path, import_from: ImportCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kinds() -> dict[str, int]:
+        return {each.kind: each.files for each in found() if each.kind != "mem0"}  # whose place is /tmp
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    assert kinds() == {}
+    for kind, place in (("claude-code", ".claude/projects/-shop"), ("opencode", ".local/share/opencode")):
+        folder = home / place
+        folder.mkdir(parents=True)
+        SAMPLES[kind].make(folder)
+    (home / ".claude" / "CLAUDE.md").write_text("Use make.\n")
+    assert kinds() == {"claude-code": 1, "opencode": 1, "rules": 1}
+    import_from("claude-code", "--dry-run")
+    import_from("claude-code", home / ".claude" / "projects")
+    assert kinds()["claude-code"] == 1
+    import_from("claude-code", "--namespace", "offered")
+    assert kinds() == {"opencode": 1, "rules": 1}
+    os.utime(next((home / ".claude").rglob("*.jsonl")), (2**31, 2**31))
+    assert kinds()["claude-code"] == 1, "a session that went on"
 
 
 @pytest.mark.parametrize("kind", KINDS)
