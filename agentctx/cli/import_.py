@@ -98,9 +98,9 @@ def import_memory(
             progress.done(files=len(batch))
         progress.end()
     if from_other and path is None and not dry_run:
-        from agentctx.cli.import_from import note_import
+        from agentctx.cli.import_from import source_of
 
-        note_import(file, began)
+        source_of(file).note_import(file, began)
     show(report, report_lines(report), as_json)
     if report.failed:
         raise typer.Exit(EXIT_FAILED)

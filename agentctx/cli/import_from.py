@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from agentctx.cli.import_sending import ImportLine, ImportReport, fail
 from agentctx.cli.scope import namespaces_here
 from agentctx.config.entry_points import load_offered
-from agentctx.config.paths import state_dir
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.times import wall_clock
 
@@ -34,26 +31,8 @@ def kinds() -> dict[str, str]:
 
 def found() -> list[FoundMemory]:
     """Return what is in the usual places and was not imported yet. No file is read."""
-    counted = ((kind, source, source.count(_last_import(kind))) for kind, source in _sources())
+    counted = ((kind, source, source.count_new(kind)) for kind, source in _sources())
     return [FoundMemory(kind, source.title, files) for kind, source, files in counted if files]
-
-
-def note_import(kind: str, began: float) -> None:
-    """Note that what a kind has in its usual places was imported, beginning at a Unix time."""
-    with suppress(OSError):  # in a read-only home, it is offered again
-        _note_of(kind).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _note_of(kind).touch()
-        os.utime(_note_of(kind), (began, began))
-
-
-def _last_import(kind: str) -> float:
-    with suppress(OSError):
-        return _note_of(kind).stat().st_mtime
-    return 0.0
-
-
-def _note_of(kind: str) -> Path:
-    return state_dir() / "imported" / kind
 
 
 def source_of(kind: str) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Final
 
 import pytest
 
+from agentctx.cli.import_from import kinds
 from agentctx_testing.fake_provider.answers import FakeAnswer
 from agentctx_testing.fake_provider.faults import HttpFault
 from tests.real_agents.wires import SentText, mentions, messages, texts
@@ -66,6 +68,7 @@ async def test_a_turn_is_remembered_if_the_user_enabled_it(shop: Workshop) -> No
             break
     # opencode quotes a prompt from its command line.
     assert turns[0].content.replace('"', "") == f"User: {PUZZLE}\n\nAssistant: {EXPLAINED}"
+    await _import_finds_what_hooks_saved(shop)
 
 
 async def test_what_the_user_tells_an_agent_is_known_in_the_next_session(shop: Workshop) -> None:
@@ -102,6 +105,7 @@ async def test_the_fix_of_a_failed_tool_is_learned(shop: Workshop) -> None:
     (learning,) = learnings
     assert "note_.txt: No such file or directory" in str(learning.attributes["error_pattern"])
     assert learning.attributes["fix"] == "`cat note_.txt` failed; this worked: `cat notes.txt`"
+    await _import_finds_what_hooks_saved(shop)
 
 
 @pytest.mark.timeout(SEVERAL_TURNS_S)
@@ -206,6 +210,14 @@ async def test_earlier_turns_stay_unchanged(shop: Workshop) -> None:
     after = await shop.turn("And who was it again that has the key?", resumes=True)
     sent = messages(before.requests[-1])
     assert messages(after.requests[0])[: len(sent)] == sent
+
+
+async def _import_finds_what_hooks_saved(shop: Workshop) -> None:
+    if shop.agent.name in kinds():
+        with shop.daemon.client() as memory:
+            saved = len(memory.list(limit=100).entries)
+        report = json.loads(await shop.agentctx("import", "--from", shop.agent.name, "--json"))
+        assert (report["unchanged"], report["failed"]) == (saved, 0), report
 
 
 def _looks_up(shop: Workshop, query: str, *, after: str) -> FakeAnswer:

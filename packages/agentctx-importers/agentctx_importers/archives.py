@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from agentctx_importers.files import Unpacked, files_below, opened
+from agentctx_importers.files import UnpackedStream, files_below, opened
 from agentctx_importers.json_elements import values
 from agentctx_importers.records import Unreadable
 
@@ -50,7 +50,7 @@ def _of_archive(
         name = member.filename.rpartition("/")[2]
         if not member.is_dir() and is_wanted(name):
             with archive.open(member) as stream:
-                unpacked = Unpacked(stream, member.compress_size, name)
+                unpacked = UnpackedStream(stream, member.compress_size, name)
                 yield from ((name, value) for value in values(unpacked))
 
 

@@ -28,7 +28,7 @@ def _usual() -> Sequence[Path]:
 
 
 def _files(folder: Path) -> Iterable[Path]:
-    """Yield the rollouts; while Codex goes on with one, it is there in both forms."""
+    """Yield the rollouts; one that was resumed may be there in both forms."""
     ends = (".jsonl", f".jsonl{_COMPRESSED}")
     for file in files_below(folder, lambda name: name.startswith("rollout-") and name.endswith(ends)):
         if file.suffix != _COMPRESSED or not file.with_suffix("").exists():

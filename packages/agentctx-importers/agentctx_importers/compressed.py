@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from agentctx_importers.files import Unpacked, opened
+from agentctx_importers.files import UnpackedStream, opened
 from agentctx_importers.records import Unreadable
 
 _MODULES: Final = ("compression.zstd", "backports.zstd")
@@ -20,7 +20,7 @@ def opened_zstd(path: Path) -> Iterator[BinaryIO]:
     """Open what a file unpacks to. Raises `Unreadable`, while reading too, and OSError."""
     module = _module()
     with opened(path) as file:
-        unpacked = Unpacked(module.ZstdFile(file), path.stat().st_size, path.name)
+        unpacked = UnpackedStream(module.ZstdFile(file), path.stat().st_size, path.name)
         try:
             yield cast("BinaryIO", io.BufferedReader(unpacked))
         except (EOFError, module.ZstdError) as error:

@@ -31,7 +31,7 @@ class ByteStream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Unpacked(io.RawIOBase):
+class UnpackedStream(io.RawIOBase):
     """What a compressed text unpacks to. Raises `Unreadable` when it is too large for its compressed size."""
 
     def __init__(self, stream: ByteStream, packed_bytes: int, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from agentctx.config.paths import state_dir
 from agentctx.errors import InvalidInput
 from agentctx.names import UNPRINTABLE
 from agentctx.wire import ImportEntry, ImportTrust
@@ -71,6 +73,14 @@ Item = Record | RefusedItem | ImportEntry
 """An `ImportEntry` is one that agentctx exported; it keeps its id."""
 
 
+def _note_of(kind: str) -> Path:
+    return state_dir() / "imported" / kind
+
+
+def _changed(file: Path) -> float:
+    return file.stat().st_mtime if file.exists() else 0.0
+
+
 def _itself(place: Path) -> Iterable[Path]:
     return (place,)
 
@@ -100,16 +110,24 @@ class MemorySource(NamedTuple):
         items = (item for place in self._places(kind, path) for item in self.read(place))
         return prepare(kind, items, namespace, now, is_given=is_given)
 
-    def count(self, since: float) -> int:
-        """Return how many files in the usual places were changed since then (a Unix time), up to
+    def count_new(self, kind: str) -> int:
+        """Return how many files in the usual places were changed since they were imported last, at most
         `MAX_COUNTED`. None is opened.
         """
-        found = chain.from_iterable(
-            self.files(place) for place in dict.fromkeys(self.usual()) if place.exists()
-        )
+        places = (each for each in dict.fromkeys(self.usual()) if each.exists())
         with suppress(OSError, Unreadable):
-            return sum(1 for file in islice(found, MAX_COUNTED) if file.stat().st_mtime > since)
+            found = islice(chain.from_iterable(map(self.files, places)), MAX_COUNTED)
+            since = _changed(_note_of(kind))
+            return sum(_changed(file) > since for file in found)
         return 0
+
+    def note_import(self, kind: str, began: float) -> None:
+        """Note that what is in the usual places was imported, beginning at a Unix time."""
+        note = _note_of(kind)
+        with suppress(OSError):  # in a read-only home, it counts as new
+            note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            note.touch()
+            os.utime(note, (began, began))
 
     def _places(self, kind: str, path: Path | None) -> Sequence[Path]:
         usual = self.usual() if path is None else [path]
