@@ -98,10 +98,12 @@ def modified_ms(path: Path) -> int:
 def files_below(root: Path, is_wanted: Callable[[str], bool]) -> Iterator[Path]:
     """Yield the files of a folder whose names are wanted, in order; links out of it and hidden ones are not.
 
-    Raises `Unreadable` for a folder with more files than a memory has.
+    Folders that may not be read are yielded, too, so that opening them says so. Raises `Unreadable` for a
+    folder with more files than a memory has.
     """
     found = 0
-    for folder, folders, names in os.walk(root, followlinks=False):
+    closed: list[OSError] = []
+    for folder, folders, names in os.walk(root, onerror=closed.append, followlinks=False):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         for name in sorted(filter(is_wanted, names)):
             if (found := found + 1) > MAX_FILES:
@@ -110,6 +112,7 @@ def files_below(root: Path, is_wanted: Callable[[str], bool]) -> Iterator[Path]:
             file = Path(folder, name)
             if is_inside(file, root) if file.is_symlink() else file.is_file():
                 yield file
+    yield from (Path(error.filename) for error in closed if isinstance(error, PermissionError))
 
 
 def is_inside(file: Path, root: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -144,6 +145,21 @@ def test_a_damaged_line_is_refused_and_the_others_are_read(transcript: Path) -> 
     assert refused == [f"{SESSION}.jsonl:{number}" for number in (2, 3, 4)]
     assert next(item.content for item in items if isinstance(item, Record)) == f"User: {FACT}"
     assert trusts(transcript.parents[1]) == ["agent", "external"]
+
+
+def test_a_folder_that_may_not_be_read_is_named(transcript: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed, scan = transcript.parents[1] / "-closed", os.scandir
+    closed.mkdir()
+
+    def scandir(folder: str) -> Any:
+        if folder == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    items = list(TRANSCRIPTS.read(transcript.parents[1]))
+    assert [item.where for item in items if isinstance(item, RefusedItem)] == [str(closed)]
+    assert len(items) == 3
 
 
 def test_an_answer_after_a_damaged_line_is_external(transcript: Path) -> None:
