@@ -27,17 +27,24 @@ async def timed_ms(action: Action) -> float:
     return (perf_counter() - started) * 1_000
 
 
-async def interleaved_ms(actions: Sequence[Action], *, rounds: int, warm_up: int = 20) -> list[list[float]]:
+async def _nothing() -> None:
+    """Leave nothing to settle."""
+
+
+async def interleaved_ms(
+    actions: Sequence[Action], *, rounds: int, warm_up: int = 20, settle: Action = _nothing
+) -> list[list[float]]:
     """Milliseconds of each action in each round, a list an action.
 
     Every round begins with another action: none always follows the same one. The rounds of the warm-up are
-    run first and not kept.
+    run first and not kept. `settle` runs after each action, untimed.
     """
     times: list[list[float]] = [[] for _ in actions]
     for number in range(warm_up + rounds):
         for turn in range(len(actions)):
             which = (number + turn) % len(actions)
             took = await timed_ms(actions[which])
+            await settle()
             if number >= warm_up:
                 times[which].append(took)
     return times

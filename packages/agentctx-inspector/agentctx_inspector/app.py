@@ -55,6 +55,12 @@ class InspectorPages:
         """Return the seconds until the last session ends unless it is used."""
         return self._sessions.idle_in()
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths that a browser can read, with their parameters in braces."""
+        routes = [each for each in self._router.routes if isinstance(each, Route)]
+        return [each.path for each in routes if "GET" in (each.methods or ())]
+
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._router(scope, receive, send)

@@ -50,16 +50,18 @@ class Calls:
         return {"receipts": listed.injections, "why": WHY}
 
     async def receipt(self, request: Request) -> Response:
+        return begun_page("receipt.html", self._receipt(request), here="Calls")
+
+    async def _receipt(self, request: Request) -> dict[str, Any]:
         receipt = await self._api.ask(request, calls.injection(request.path_params["injection_id"]))
         ids = list(dict.fromkeys(each.entry for each in receipt.candidates))[:MAX_NAMED]
         entries = await asyncio.gather(*(self._entry(request, each) for each in ids))
-        return page(
-            "receipt.html",
-            receipt=receipt,
-            entries=dict(zip(ids, entries, strict=True)),
-            most_words=most_words(receipt.candidates),
-            why=WHY,
-        )
+        return {
+            "receipt": receipt,
+            "entries": dict(zip(ids, entries, strict=True)),
+            "most_words": most_words(receipt.candidates),
+            "why": WHY,
+        }
 
     async def ask(self, request: Request) -> Response:
         """Show what a question would get now; with a memory, why that would be in it or not."""

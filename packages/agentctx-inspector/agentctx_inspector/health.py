@@ -50,7 +50,6 @@ class HealthPage:
         self._last: Examination | None = None
 
     async def show(self, request: Request) -> Response:
-        await self._api.ask(request, calls.queue())  # refuses before the page begins
         return begun_page("health.html", self._values(request), title="Health", here="Health")
 
     async def _values(self, request: Request) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from agentctx.times import wall_clock
 from agentctx_inspector.daemon_api import DaemonApi
 from agentctx_inspector.diffs import changes, in_words
 from agentctx_inspector.memory_form import edit_of, fields_of, form_of, values_of, version_in
-from agentctx_inspector.rendering import begun_page, name_of, page
+from agentctx_inspector.rendering import begun_page, page
 
 T = TypeVar("T")
 
@@ -48,8 +48,7 @@ class Memory:
         self._api = api
 
     async def show(self, request: Request) -> Response:
-        entry = await self._entry(request)
-        return begun_page("memory.html", self._values(request, entry), title=name_of(entry), here="Memories")
+        return begun_page("memory.html", self._values(request), here="Memories")
 
     async def edit(self, request: Request) -> Response:
         form = form_of(await request.body())
@@ -100,21 +99,26 @@ class Memory:
 
     async def uses(self, request: Request) -> Response:
         """Show in which of the last calls it was."""
+        if "fragment" in request.query_params:
+            return page("uses.html", **await self._uses(request))
+        return begun_page("uses_page.html", self._uses(request), here="Memories")
+
+    async def _uses(self, request: Request) -> dict[str, Any]:
         entry = await self._entry(request)
         listed = await self._ask(request, calls.injections(MAX_RECEIPTS))
         with_block = [each.id for each in listed.injections if each.injected]
         receipts = await asyncio.gather(*(self._ask(request, calls.injection(each)) for each in with_block))
         used = [each for each in receipts if _is_in(entry.id, each)]
-        template = "uses.html" if "fragment" in request.query_params else "uses_page.html"
-        return page(template, entry=entry, used=used, looked_at=len(listed.injections))
+        return {"entry": entry, "used": used, "looked_at": len(listed.injections)}
 
     async def _refused(self, request: Request, form: Mapping[str, str], problem: AgentctxError) -> Response:
         """Show the page with what was typed, and why it was not saved."""
-        values = await self._values(request, await self._entry(request))
+        values = await self._values(request)
         values |= {"values": {**values["values"], **form}, "problem": problem}
         return page("memory.html", STATUS.get(problem.code, 500), **values)
 
-    async def _values(self, request: Request, entry: wire.EntryView) -> dict[str, Any]:
+    async def _values(self, request: Request) -> dict[str, Any]:
+        entry = await self._entry(request)
         versions = await self._ask(request, calls.history(entry.id, limit=MAX_VERSIONS))
         related = {
             "Derived from": entry.derived_from,

@@ -101,23 +101,26 @@ _TEMPLATES: Final = _environment()
 
 def page(template: str, code: int = 200, **values: Any) -> HTMLResponse:
     """Return a page, or a part of one, made of a template."""
-    return HTMLResponse(_render(template, has_head=False, **values), code)
+    return HTMLResponse(_render(template, begun="", **values), code)
 
 
 def begun_page(
-    template: str, values: Coroutine[Any, Any, Mapping[str, Any]], *, title: str, here: str
+    template: str, values: Coroutine[Any, Any, Mapping[str, Any]], *, here: str, title: str | None = None
 ) -> StreamingResponse:
-    """Return a page whose head is sent at once, so that the browser loads the rest meanwhile.
+    """Return a page that begins at once, so that the browser loads the rest meanwhile.
 
-    An error in the `values` is shown in their place, since the status has been sent.
+    It begins with all of its head, or without a `title` with what comes before: then the template names it.
     """
+    # The status is sent before the values are known: one look-up alone takes longer than a page may take to
+    # begin. So what is missing or refused is said in its place.
 
     async def parts() -> AsyncIterator[str]:
-        yield _render("head.html", title=title, here=here)
+        begun = "start" if title is None else "head"
+        yield _render(f"{begun}.html", begun="", title=title, here=here)
         try:
-            yield _render(template, has_head=True, **await values)
+            yield _render(template, begun=begun, **await values)
         except AgentctxError as error:
-            yield _render("error.html", has_head=True, title=error.message, hint=error.hint)
+            yield _render("error.html", begun=begun, title=error.message, hint=error.hint)
 
     return StreamingResponse(parts(), media_type="text/html; charset=utf-8")
 

@@ -60,8 +60,8 @@ async def test_a_receipt_outlives_its_memories(pages: RunningPages) -> None:
     assert "Deploy on" not in page
 
 
-async def test_an_unknown_receipt_is_404(pages: RunningPages) -> None:
-    assert (await pages.http.get("/calls/unknown")).status_code == 404
+async def test_an_unknown_receipt_is_said_in_its_place(pages: RunningPages) -> None:
+    assert "<h1>Receipt &#39;unknown&#39; does not exist" in await pages.page("/calls/unknown")
 
 
 async def test_a_question_is_tried_without_leaving_a_receipt(pages: RunningPages) -> None:

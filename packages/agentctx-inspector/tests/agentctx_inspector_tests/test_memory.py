@@ -84,7 +84,7 @@ async def test_an_earlier_version_becomes_live_again(pages: RunningPages, rule: 
 async def test_forgetting_erases_and_says_so(pages: RunningPages, rule: wire.SaveResult) -> None:
     reply = await pages.send(f"/memory/{rule.id}/forget", if_version="1")
     assert "erased" in await pages.page(reply.headers["location"])
-    assert (await pages.http.get(f"/memory/{rule.id}")).status_code == 404
+    assert "does not exist" in await pages.page(f"/memory/{rule.id}")
 
 
 async def test_what_changed_meanwhile_is_not_forgotten(pages: RunningPages, rule: wire.SaveResult) -> None:
@@ -142,7 +142,13 @@ async def test_what_is_done_here_is_in_the_audit_trail_under_the_readers_uid(tmp
     assert by_kind["forget"] == by_kind["read"] == ann.uid
 
 
-async def test_an_unknown_memory_and_an_unknown_page_are_404(pages: RunningPages) -> None:
-    assert (await pages.http.get("/memory/nothing")).status_code == 404
+async def test_an_unknown_memory_is_said_in_its_place(pages: RunningPages) -> None:
+    for path in ("/memory/nothing", "/memory/nothing/uses"):
+        page = await pages.page(path)
+        assert page.count("<h1>Entry &#39;nothing&#39; does") == page.count("<title>Entry &#39;nothing&#39; does") == 1
+        assert page.count("<head>") == page.count("</html>") == 1
+
+
+async def test_an_unknown_page_is_404(pages: RunningPages) -> None:
     assert (await pages.http.get("/nothing")).status_code == 404
     assert (await pages.http.get("/memory/..%2f..%2fv1")).status_code == 404
