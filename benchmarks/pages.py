@@ -86,9 +86,10 @@ async def measure(options: Options) -> list[Figure]:
 async def _addresses(client: AsyncClient) -> dict[str, str]:
     """Return an address of each page by its path, and of those that ask with a question."""
     texts = TextSource(seed=13)
-    saved = await client.save_knowledge("rule", texts.text(2_000))
+    text = texts.text(2_000)
+    saved = await client.save_knowledge("rule", text)
     for _ in range(EDITS):
-        await client.edit(saved.id, content=texts.text(2_000))
+        await client.edit(saved.id, content=f"{text} {texts.question()}")
     receipts = [await client.context(texts.question(), position="tail") for _ in range(RECEIPTS)]
     named = {"entry_id": saved.id, "injection_id": receipts[-1].injection_id}
     found = {path: path.format_map(named) for path in create_pages(_unasked).paths if path != _STREAM}
@@ -127,7 +128,7 @@ async def _saving(client: AsyncClient) -> AsyncIterator[None]:
     saver = await asyncio.create_subprocess_exec(*command)
     try:
         before = await _saved(client)
-        while await _saved(client) == before:
+        while await _saved(client) == before:  # noqa: ASYNC110 - the saves of another process
             await asyncio.sleep(_POLL_S)
         yield
         if saver.returncode is not None:

@@ -211,13 +211,15 @@ def reembed(action: wire.ReembedAction) -> ApiCall[wire.ReembedReply]:
     return write_call("POST", f"reembed/{action}", wire.ReembedReply)
 
 
-def doctor(only: Sequence[str] = (), *, offline: bool = False) -> ApiCall[wire.DoctorReply]:
+def doctor(
+    only: Sequence[str] = (), *, offline: bool = False, latest: bool = False
+) -> ApiCall[wire.DoctorReply]:
     """Let the daemon examine itself and return its findings.
 
     `only` names checks or groups of checks; by default all run. `offline` asks no embedding provider except
-    one that runs in the daemon itself.
+    one that runs in the daemon itself. `latest` returns the last result since its start, or raises NotFound.
     """
-    asked = {"only": list(only), "offline": offline or None}
+    asked = {"only": list(only), "offline": offline or None, "latest": latest or None}
     return read_call("doctor", wire.DoctorReply, asked)._replace(takes_s=EXAMINE_WAIT_S)
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
 from agentctx.doctor.contexts import RunningDaemon
+from agentctx.errors import NotFound
 from agentctx.service.access.policy import DAEMON
 from agentctx.service.base import Peer
 from agentctx.service.operations import Operation
+from agentctx.times import format_time
 from agentctx.wire import DoctorReply
 
 Only = Annotated[list[str] | None, Field(description="Only these checks or groups. Default: all.")]
 Offline = Annotated[bool, Field(description="Ask no embedding provider outside the daemon.")]
+Latest = Annotated[bool, Field(description="Examine nothing; return the last result since the start.")]
 _Request: TypeAlias = tuple[tuple[str, ...], bool]
 """`only` and `offline` of an examination."""
 
@@ -31,9 +34,20 @@ class Examiner(RunningDaemon):
     _begun: int = field(default=0, init=False)
     _latest: dict[_Request, tuple[int, DoctorReply]] = field(default_factory=dict, init=False)
 
-    @Operation("GET", "/doctor", DAEMON)
-    async def doctor(self, peer: Peer, *, only: Only = None, offline: Offline = False) -> DoctorReply:  # noqa: ARG002
+    @Operation("GET", "/doctor", DAEMON, errors=(404,))
+    async def doctor(
+        self,
+        peer: Peer,  # noqa: ARG002
+        *,
+        only: Only = None,
+        offline: Offline = False,
+        latest: Latest = False,
+    ) -> DoctorReply:
         """Examine the daemon's database, queue and embedding provider without changing anything."""
+        if latest:
+            for _, last in self._latest.values():
+                return last
+            raise NotFound("The doctor has not examined the daemon since its start.")
         request, asked_after = (tuple(only or ()), offline), self._begun
         async with self._one_at_a_time:
             number, reply = self._latest.get(request, (0, None))
@@ -55,5 +69,6 @@ class Examiner(RunningDaemon):
         number = self._begun
         only, offline = request
         reply = await examine_own(self, only, offline=offline, fix=fix)
+        reply = replace(reply, made=format_time(self.storage.clock()))
         self._latest = {request: (number, reply)}
         return reply

@@ -45,3 +45,5 @@ class DoctorReply:
     ok: bool
     checks: list[CheckResult]
     summary: DoctorSummary
+    made: str = ""
+    """When the daemon examined itself; empty in the report of `agentctx doctor`, which has more checks."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -12,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from agentctx import wire
 from agentctx.client import calls
+from agentctx.errors import NotFound
 from agentctx_inspector.daemon_api import DaemonApi
 from agentctx_inspector.live import figures_of
 from agentctx_inspector.rendering import begun_page
@@ -33,46 +32,40 @@ CHARTS: Final = (
 """Figure, name and unit. Those per second are differences of a count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
-    """The last result of the doctor, at a monotonic time in seconds."""
-
-    reply: wire.DoctorReply
-    at: float
-
-
 class HealthPage:
-    """The page and its buttons. The last examination is that of these pages, since the daemon's start."""
+    """The page and its buttons."""
 
-    def __init__(self, api: DaemonApi, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, api: DaemonApi) -> None:
         self._api = api
-        self._clock = clock
-        self._last: Examination | None = None
 
     async def show(self, request: Request) -> Response:
         return begun_page("health.html", self._values(request), title="Health", here="Health")
 
     async def _values(self, request: Request) -> dict[str, Any]:
         status = await self._api.ask(request, calls.status())
-        last = self._last
-        checks = sorted(last.reply.checks, key=lambda each: _WORST_FIRST.index(each.status)) if last else []
+        last = await self._examined(request)
+        checks = sorted(last.checks, key=lambda each: _WORST_FIRST.index(each.status)) if last else []
         return {
             "status": status,
             "figures": figures_of(status),
             "charts": CHARTS,
-            "examined_s": self._clock() - last.at if last else None,
-            "summary": last.reply.summary if last else None,
+            "examined": last,
             "findings": [each for each in checks if each.status in {"fail", "warn"}],
             "others": [each for each in checks if each.status in {"pass", "skip"}],
             "done": DONE.get(request.query_params.get("done", "")),
         }
 
+    async def _examined(self, request: Request) -> wire.DoctorReply | None:
+        with suppress(NotFound):  # nobody has asked the doctor yet
+            return await self._api.ask(request, calls.doctor(latest=True))
+        return None
+
     async def examine(self, request: Request) -> Response:
-        self._last = Examination(await self._api.ask(request, calls.doctor()), self._clock())
+        await self._api.ask(request, calls.doctor())
         return _done("examined")
 
     async def repair(self, request: Request) -> Response:
-        self._last = Examination(await self._api.ask(request, calls.doctor_fix()), self._clock())
+        await self._api.ask(request, calls.doctor_fix())
         return _done("fixed")
 
     async def retry(self, request: Request) -> Response:

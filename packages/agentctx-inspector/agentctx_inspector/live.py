@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from itertools import count
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -16,6 +18,8 @@ from agentctx.errors import AccessDenied, AgentctxError
 from agentctx_inspector.daemon_api import DaemonApi
 
 INTERVAL_S: Final = 2.0
+COUNT_EVERY: Final = 5
+"""Intervals between two counts for readers who may not see the figures: each reads their namespaces."""
 
 
 class Live:
@@ -29,23 +33,28 @@ class Live:
         return StreamingResponse(self._events(request), media_type="text/event-stream")
 
     async def _events(self, request: Request) -> AsyncIterator[str]:
-        while True:
-            yield f"data: {json.dumps(await self._figures(request))}\n\n"
+        for number in count():
+            yield f"data: {json.dumps(await self._figures(request, number))}\n\n"
             await self._sleep(INTERVAL_S)
 
-    async def _figures(self, request: Request) -> dict[str, Any]:
+    async def _figures(self, request: Request, number: int) -> dict[str, Any]:
         try:
-            return figures_of(await self._api.ask(request, calls.status()))
-        except AccessDenied:  # the daemon's figures are for its admins
-            return {}
+            with suppress(AccessDenied):  # the daemon's figures are for its admins
+                return figures_of(await self._api.ask(request, calls.status()))
+            return {} if number % COUNT_EVERY else await self._counted(request)
         except AgentctxError as error:
             return {"problem": error.message}
+
+    async def _counted(self, request: Request) -> dict[str, Any]:
+        counts = await self._api.ask(request, calls.namespaces())
+        return {"memories": sum(each.entries for each in counts.namespaces)}
 
 
 def figures_of(status: wire.StatusReply) -> dict[str, Any]:
     """Return the figures that move, by the name under which a page shows them."""
     activity = status.activity
     return {
+        "memories": sum(status.entries.values()),
         "saved": activity.saved,
         "asked": activity.asked,
         "embedded": activity.embedded,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, StreamingResponse
 
 from agentctx import __version__
@@ -19,6 +21,7 @@ from agentctx.wire.wording import counted, duration, size
 
 _FOLDER: Final = Path(__file__).parent
 _TITLE_CHARS: Final = 90
+_IN_BACKTICKS: Final = re.compile("`([^`]+)`")
 NAVIGATION: Final = (("/", "Memories"), ("/calls", "Calls"), ("/health", "Health"))
 
 
@@ -67,6 +70,11 @@ def ago(text: str, now: datetime | None = None) -> str:
     return f"{hours} h ago" if hours < 24 else f"{counted(hours // 24, 'day')} ago"
 
 
+def coded(text: str) -> Markup:
+    """Return a text with what stands in backticks as code; the rest stays text."""
+    return Markup(_IN_BACKTICKS.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
 def query(given: Mapping[str, Any]) -> str:
     """Return a query string of what is not empty, with its question mark; empty for nothing."""
     pairs = [(name, each) for name, value in given.items() for each in _listed(value) if each]
@@ -77,7 +85,16 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-_FILTERS: Final[tuple[Callable[..., str], ...]] = (ago, moment, readable, beginning, query, duration, size)
+_FILTERS: Final[tuple[Callable[..., str], ...]] = (
+    ago,
+    moment,
+    readable,
+    beginning,
+    query,
+    duration,
+    size,
+    coded,
+)
 
 
 def _environment() -> Environment:

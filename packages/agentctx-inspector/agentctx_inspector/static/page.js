@@ -19,10 +19,9 @@ function searchAsOneTypes(form) {
     try {
       const reply = await fetch(`${form.action}?${given}`, { signal: asking.signal });
       if (reply.status === 401) return lost(true);
-      if (!reply.ok) return;
-      const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-      results.replaceChildren(...page.body.childNodes);
+      put(results, await parsed(reply));
       history.replaceState(null, "", address);
+      newerIn(results, null);
     } catch (error) {
       if (error.name !== "AbortError") lost(true);
     }
@@ -37,6 +36,54 @@ function searchAsOneTypes(form) {
     clearTimeout(timer);
     ask();
   });
+}
+
+/** Returns what a reply shows: a part of a page, or the main part of one that says what is wrong. */
+async function parsed(reply) {
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  return page.querySelector("main") ?? page.body;
+}
+
+function put(place, shown) {
+  place.replaceChildren(...shown.childNodes);
+}
+
+const TITLES = ".row a.title";
+const addresses = (shown) => [...shown.querySelectorAll(TITLES)].map((each) => each.getAttribute("href"));
+let counted = null;
+
+/** Looks for memories that are newer than the list. It stays as it is until someone wants to see them. */
+async function lookForNewer(results, count) {
+  const given = new URLSearchParams(location.search);
+  if (document.hidden || count === counted || given.get("q") || given.get("before")) return;
+  counted = count;
+  given.append("fragment", "1");
+  const here = location.href;
+  try {
+    const reply = await fetch(`/?${given}`);
+    if (reply.ok && here === location.href) newerIn(results, await parsed(reply));
+  } catch {
+    counted = null; // the stream says it if the daemon is gone
+  }
+}
+
+/** Offers what a later list has and this one has not; null takes that back. An empty list has nothing to lose. */
+function newerIn(results, later) {
+  const offer = document.getElementById("newer");
+  if (!offer) return;
+  const newest = addresses(results).sort().at(-1) ?? ""; // ids begin with their time
+  const all = later ? addresses(later) : [];
+  const count = all.filter((each) => each > newest).length;
+  offer.hidden = count === 0 || newest === "";
+  if (count > 0 && newest === "") return put(results, later);
+  const many = count === all.length ? `${count} or more` : count;
+  offer.textContent = `${many} new ${count === 1 ? "memory" : "memories"}. Show`;
+  offer.onclick = () => {
+    put(results, later);
+    offer.hidden = true;
+    results.scrollIntoView({ block: "nearest" });
+    results.querySelector(TITLES)?.focus({ preventScroll: true });
+  };
 }
 
 /** Says that the daemon is gone, or takes that back. */
@@ -70,7 +117,10 @@ function listen() {
 /** Takes the figures; null if there are none any more. */
 function hear(figures) {
   lost(figures === null);
-  if (figures !== null) show(figures);
+  if (figures === null) return;
+  show(figures);
+  const results = document.querySelector("[data-newest]");
+  if (results && figures.memories !== undefined) lookForNewer(results, figures.memories);
 }
 
 const SAMPLES = 60;
@@ -113,9 +163,7 @@ function draw(line, samples) {
 async function load(place) {
   try {
     const reply = await fetch(place.dataset.load);
-    if (!reply.ok) return;
-    const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-    place.replaceChildren(...page.body.childNodes);
+    if (reply.ok) put(place, await parsed(reply));
   } catch {
     lost(true);
   }
@@ -124,7 +172,9 @@ async function load(place) {
 for (const form of document.querySelectorAll("form[data-live]")) searchAsOneTypes(form);
 for (const place of document.querySelectorAll("[data-load]")) load(place);
 for (const form of document.querySelectorAll("form[data-once]")) {
-  form.addEventListener("submit", () => {
+  form.addEventListener("submit", (event) => {
+    // What was typed stays in the page: elsewhere it would be lost.
+    if (!document.getElementById("lost").hidden) return event.preventDefault();
     for (const button of form.querySelectorAll("button")) button.disabled = true;
   });
 }

@@ -125,6 +125,24 @@ def test_searching_as_one_types(browser: Browser, client: Client) -> None:
     assert page.input_value("#q") == "kettle"
 
 
+def test_new_memories_are_offered_and_move_nothing_by_themselves(browser: Browser, client: Client) -> None:
+    page = browser.page(client.open_page().url)
+    titles = page.locator("#results .title")
+    client.save_knowledge("first", "Nothing was here.")
+    page.wait_for_selector("#results .title:text-is('first')")
+    page.click("summary:has-text('Filters')")
+    page.locator("input[name=agent]").focus()
+    client.save_knowledge("second", "Deploy on Fridays.")
+    page.wait_for_selector("text=1 new memory. Show")
+    client.save_knowledge("third", "Tea is made at four.")
+    page.wait_for_selector("text=2 new memories. Show")
+    assert titles.all_inner_texts() == ["first"]
+    assert page.evaluate("document.activeElement.name") == "agent"
+    page.click("text=2 new memories. Show")
+    assert titles.all_inner_texts() == ["third", "second", "first"]
+    assert page.locator("#newer").is_hidden()
+
+
 def test_editing_undoing_and_forgetting(browser: Browser, client: Client) -> None:
     saved = client.save_knowledge("rule", "Deploy on Fridays.")
     page = browser.page(client.open_page().url)

@@ -145,7 +145,11 @@ async def test_what_is_done_here_is_in_the_audit_trail_under_the_readers_uid(tmp
 async def test_an_unknown_memory_is_said_in_its_place(pages: RunningPages) -> None:
     for path in ("/memory/nothing", "/memory/nothing/uses"):
         page = await pages.page(path)
-        assert page.count("<h1>Entry &#39;nothing&#39; does") == page.count("<title>Entry &#39;nothing&#39; does") == 1
+        assert (
+            page.count("<h1>Entry &#39;nothing&#39; does")
+            == page.count("<title>Entry &#39;nothing&#39; does")
+            == 1
+        )
         assert page.count("<head>") == page.count("</html>") == 1
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from agentctx_inspector.rendering import ago, beginning, day, moment, name_of, query, title_of
+from agentctx_inspector.rendering import ago, beginning, coded, day, moment, name_of, query, title_of
 from agentctx_inspector_tests.test_filters import passage, view
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -53,3 +53,9 @@ def test_a_beginning_has_one_line_and_an_end() -> None:
 def test_a_query_string_leaves_out_what_is_empty() -> None:
     assert query({"q": "a&b", "tag": ["x", "y"], "none": "", "no": None}) == "?q=a%26b&tag=x&tag=y"
     assert query({"q": ""}) == ""
+
+
+def test_commands_in_a_hint_are_code_and_all_else_is_text() -> None:
+    assert coded("Run `agentctx <b>` & `again`.") == (
+        "Run <code>agentctx &lt;b&gt;</code> &amp; <code>again</code>."
+    )
