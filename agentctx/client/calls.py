@@ -179,6 +179,11 @@ def open_page() -> ApiCall[wire.PageLink]:
     return write_call("POST", "ui", wire.PageLink)
 
 
+def access() -> ApiCall[wire.AccessReply]:
+    """Return what you may do and your quotas; for admins of the daemon, of every user with a grant."""
+    return read_call("access", wire.AccessReply)
+
+
 def queue() -> ApiCall[wire.QueueReply]:
     """Return the pending embeddings and the buried ones."""
     return read_call("queue", wire.QueueReply)

@@ -126,6 +126,7 @@ class Session(Generic[AnyTransport]):
     why_not = ClientMethod(calls.why_not)
     status = ClientMethod(calls.status)
     open_page = ClientMethod(calls.open_page)
+    access = ClientMethod(calls.access)
     queue = ClientMethod(calls.queue)
     retry_buried = ClientMethod(calls.retry_buried)
     drain = ClientMethod(calls.drain)

@@ -201,7 +201,7 @@ async def open_core(
                     refusals=refusals,
                     recorder=recorder,
                     backups=backups,
-                    settings=settings,
+                    settings=current,
                     data_dir=paths.data_dir,
                     socket=paths.socket,
                     not_serving=not_ready,

@@ -14,13 +14,14 @@ from starlette.responses import Response
 
 from agentctx.errors import InvalidInput
 from agentctx.server.problems import describe_validation_errors
+from agentctx.service.access.grants import Rights
 from agentctx.service.base import Peer, Readable
 from agentctx.storage.injections import Visible
 
 ParameterLocation: TypeAlias = Literal["path", "query", "header", "body"]
 IN_BODY: Final = "body"
 """Marks a parameter that is the body although its type is not a dataclass."""
-_PASSED: Final = (Request, Response, Peer, Readable, Visible)
+_PASSED: Final = (Request, Response, Peer, Readable, Visible, Rights)
 """Types of the parameters that are not in the request."""
 
 

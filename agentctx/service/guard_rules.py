@@ -46,6 +46,12 @@ async def as_member(context: AccessContext, _: Right, peer: Peer, __: Mapping[st
         raise AccessDenied("Permission denied: you have no grant on this daemon.", hint=GRANT_HINT)
 
 
+async def with_rights(context: AccessContext, right: Right, peer: Peer, arguments: dict[str, Any]) -> None:
+    """Require some right, and tell the call which ones the peer has."""
+    await as_member(context, right, peer, arguments)
+    arguments["rights"] = await context.access.rights_of(peer)
+
+
 async def in_named(context: AccessContext, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Require the right on the namespace that is an argument."""
     await context.access.require(peer, arguments["namespace"], right)

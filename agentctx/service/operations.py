@@ -16,7 +16,7 @@ from agentctx.service.guard_rules import Rule
 
 Method: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 """A method of a service. It takes the `peer`; its other parameters, its reply and its docstring are those of
-the route, except parameters of type `Readable` and `Visible`, which a rule sets.
+the route, except parameters of type `Readable`, `Visible` and `Rights`, which a rule sets.
 """
 M = TypeVar("M", bound=Method)
 

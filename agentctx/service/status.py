@@ -12,14 +12,15 @@ from pathlib import Path
 
 from agentctx import __version__, wire
 from agentctx.config.commit import own_commit
-from agentctx.config.schema import Settings
 from agentctx.embedding.providers.spending import Spending
 from agentctx.embedding.queue.lane import Lane
 from agentctx.embedding.queue.lanes import Lanes
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
-from agentctx.service.access.policy import DAEMON
+from agentctx.service import guard_rules as rules
+from agentctx.service.access.grants import ALL_RIGHTS, Rights
+from agentctx.service.access.policy import DAEMON, MEMBER
 from agentctx.service.backup import Backups
-from agentctx.service.base import Peer
+from agentctx.service.base import CurrentSettings, Peer
 from agentctx.service.operations import Operation
 from agentctx.service.process_memory import resident_bytes
 from agentctx.service.rag.calibrator import Calibrator
@@ -56,7 +57,7 @@ class Status:
     refusals: Refusals
     recorder: Recorder
     backups: Backups
-    settings: Settings
+    settings: CurrentSettings
     data_dir: Path
     socket: Path
     not_serving: Callable[[], str | None]
@@ -68,7 +69,7 @@ class Status:
         """Report the daemon's stored data, activity and costs."""
         known = await self._stored_status(peer)
         stats, lane = known.stats, self._lane
-        times, proxy = os.times(), self.settings.proxy
+        times, proxy = os.times(), self.settings.value.proxy
         return wire.StatusReply(
             version=__version__,
             commit=own_commit(),
@@ -117,6 +118,19 @@ class Status:
             if self.storage.fault is None or self._known is None:
                 raise
         return self._known
+
+    @Operation("GET", "/access", MEMBER, rules.with_rights)
+    async def access(self, peer: Peer, *, rights: Rights = ALL_RIGHTS) -> wire.AccessReply:
+        """Say what the caller may do, and the quotas with what is used; for admins, of every user."""
+        settings = self.settings.value
+        grants = settings.access.grants if rights.is_admin else ()
+        uids = sorted({peer.uid, *(each.uid for each in grants if each.uid is not None)})
+        return wire.AccessReply(
+            rights={pattern: right.name.lower() for pattern, right in rights.by_pattern.items()},
+            grants=[each.model_dump() for each in grants],
+            quotas=settings.quotas.model_dump(),
+            used={str(uid): asdict(await self.storage.usage.of(uid)) for uid in uids},
+        )
 
     @Operation("GET", "/queue", DAEMON)
     async def queue(self, peer: Peer) -> wire.QueueReply:  # noqa: ARG002
@@ -202,7 +216,7 @@ class Status:
             usd_per_million_tokens=price.usd_per_million_tokens if price else None,
             price_source=price.source if price else "",
             usd_per_day=spending.cap_usd,
-            confirm_usd=self.settings.embedding.limits.confirm_usd,
+            confirm_usd=self.settings.value.embedding.limits.confirm_usd,
             tokens_today=today.tokens,
             usd_today=round(today.usd, 6),
             cap_reached=spending.is_cap_reached,

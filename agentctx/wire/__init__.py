@@ -40,9 +40,9 @@ MODULES = {
         "ExplainReply ExplainRequest InjectionCandidate InjectionList InjectionSummary InjectionView"
     ),
     "operations": (
-        "ActivityStatus BackupReply BackupRequest BackupStatus BuriedJob DatabaseStatus DrainRequest "
-        "Latency ModelComparison ModelSpace PageLink ProviderCost ProviderStatus ProxyStatus QueueReply "
-        "ReembedCost ReembedReply RetryReply StatusReply WithoutContext"
+        "AccessReply ActivityStatus BackupReply BackupRequest BackupStatus BuriedJob DatabaseStatus "
+        "DrainRequest Latency ModelComparison ModelSpace PageLink ProviderCost ProviderStatus ProxyStatus "
+        "QueueReply ReembedCost ReembedReply RetryReply StatusReply WithoutContext"
     ),
     "questions": "ContextReply ContextRequest Location Passage SearchReply SearchRequest",
     "review": "CaptureState KeepRequest ReviewReply",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from agentctx.wire.protocol import CalibrationState, ReembedStage, request_body
 from agentctx.wire.review import CaptureState
@@ -247,6 +247,19 @@ class StatusReply:
     backups: BackupStatus | None = None
     captures: list[CaptureState] = field(default_factory=list)
     """What hooks captured or imports brought, by namespace and agent, and how much of it waits."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AccessReply:
+    """What the caller may do, by namespace or by prefix and `*`; for admins of the daemon, all grants too."""
+
+    rights: dict[str, str]
+    grants: list[dict[str, Any]]
+    """As in the config."""
+    quotas: dict[str, float]
+    """Of each user, as in the config; admins have none."""
+    used: dict[str, dict[str, int]]
+    """By uid, of the caller and of users with grants: `stored_bytes`, and how many texts are `waiting`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctx.errors import AgentctxError
+from agentctx.service.access.grants import ALL_RIGHTS, Rights
 from agentctx.service.base import Peer, Readable, every_namespace
 from agentctx.storage.injections import Visible, everything
 from agentctx.wire import (
+    AccessReply,
     ActivityStatus,
     AuditPage,
     AuditVerdict,
@@ -268,6 +270,11 @@ class RecordingService:
             word_memory_bytes=0,
             activity=IDLE,
         )
+
+    async def access(self, peer: Peer, *, rights: Rights = ALL_RIGHTS) -> AccessReply:
+        self._record("access", peer)
+        given = {pattern: right.name.lower() for pattern, right in rights.by_pattern.items()}
+        return AccessReply(rights=given, grants=[], quotas={}, used={})
 
     async def queue(self, peer: Peer) -> QueueReply:
         self._record("queue", peer)

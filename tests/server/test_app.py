@@ -36,6 +36,7 @@ ROUTES = {
     ("get", "/v1/injections/{injection_id}"),
     ("post", "/v1/injections/explain"),
     ("get", "/v1/status"),
+    ("get", "/v1/access"),
     ("get", "/v1/queue"),
     ("post", "/v1/queue/retry"),
     ("get", "/v1/reembed"),

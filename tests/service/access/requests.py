@@ -62,6 +62,7 @@ OPERATIONS: dict[str, Request] = {
     "review": Request(),
     "keep": about_entry({"way": "terminal", "version": 1}),
     "status": Request(),
+    "access": Request(),
     "queue": Request(),
     "retry": Request(),
     "drain": Request(body={}),
