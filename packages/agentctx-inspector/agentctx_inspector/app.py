@@ -20,9 +20,11 @@ from agentctx_inspector.browser_user import browser_of
 from agentctx_inspector.calls import Calls
 from agentctx_inspector.daemon_api import DaemonApi
 from agentctx_inspector.health import HealthPage
+from agentctx_inspector.ingest import Ingest
 from agentctx_inspector.live import Live
 from agentctx_inspector.memories import Memories
 from agentctx_inspector.memory import Memory
+from agentctx_inspector.namespaces import Namespaces
 from agentctx_inspector.page_access import OPEN, BrowserOf, PageAccess
 from agentctx_inspector.page_sessions import PageSessions
 from agentctx_inspector.rendering import page
@@ -79,6 +81,7 @@ def _routes(api: DaemonApi) -> list[Route | Mount]:
         HealthPage(api),
         Live(api),
     )
+    namespaces, ingest = Namespaces(api), Ingest(api)
     return [
         Route("/", memories.show),
         Route("/memory/{entry_id}", memory.show),
@@ -95,6 +98,13 @@ def _routes(api: DaemonApi) -> list[Route | Mount]:
         Route("/health/examine", health.examine, methods=["POST"]),
         Route("/health/repair", health.repair, methods=["POST"]),
         Route("/health/retry", health.retry, methods=["POST"]),
+        Route("/namespaces", namespaces.show),
+        Route("/namespaces/forget", namespaces.confirm),
+        Route("/namespaces/forget", namespaces.forget, methods=["POST"]),
+        Route("/ingest", ingest.show),
+        Route("/ingest/counts", ingest.counts),
+        Route("/ingest/forget", ingest.confirm),
+        Route("/ingest/forget", ingest.forget, methods=["POST"]),
         Route("/live", live.stream),
         Mount("/static", StaticFiles(directory=_STATIC)),
     ]

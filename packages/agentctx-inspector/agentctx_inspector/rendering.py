@@ -22,7 +22,13 @@ from agentctx.wire.wording import counted, duration, size
 _FOLDER: Final = Path(__file__).parent
 _TITLE_CHARS: Final = 90
 _IN_BACKTICKS: Final = re.compile("`([^`]+)`")
-NAVIGATION: Final = (("/", "Memories"), ("/calls", "Calls"), ("/health", "Health"))
+NAVIGATION: Final = (
+    ("/", "Memories"),
+    ("/calls", "Calls"),
+    ("/ingest", "Ingest"),
+    ("/namespaces", "Namespaces"),
+    ("/health", "Health"),
+)
 
 
 def title_of(entry: EntryView | Passage) -> str:

@@ -121,6 +121,21 @@ function hear(figures) {
   show(figures);
   const results = document.querySelector("[data-newest]");
   if (results && figures.memories !== undefined) lookForNewer(results, figures.memories);
+  loadMoving(figures);
+}
+
+const PAUSE = 5;
+let told = 0;
+let loaded = "";
+
+/** Loads again, at every fifth word of the daemon, what moves: while something waits, or after a change. */
+function loadMoving(figures) {
+  if (++told % PAUSE) return;
+  const now = JSON.stringify([figures.saved, figures.embedded, figures.pending]);
+  for (const place of document.querySelectorAll("[data-moves]")) {
+    if (now !== loaded || place.querySelector("progress")) load(place);
+  }
+  loaded = now;
 }
 
 const SAMPLES = 60;
@@ -159,8 +174,9 @@ function draw(line, samples) {
   line.setAttribute("points", points.join(" "));
 }
 
-/** Loads what a page shows only if someone waits for it. */
+/** Loads what a page shows only if someone waits for it, unless they are in it. */
 async function load(place) {
+  if (place.contains(document.activeElement)) return;
   try {
     const reply = await fetch(place.dataset.load);
     if (reply.ok) put(place, await parsed(reply));

@@ -42,7 +42,7 @@ class RunningPages:
         assert reply.status_code == 200, reply.text
         return reply.text
 
-    async def send(self, path: str, **fields: str) -> httpx.Response:
+    async def send(self, path: str, /, **fields: str) -> httpx.Response:
         """Send a form of the page."""
         return await self.http.post(path, data=fields, headers={"Origin": f"http://127.0.0.1:{self.port}"})
 
@@ -67,9 +67,9 @@ async def running_pages(
     **overrides: Any,
 ) -> AsyncIterator[RunningPages]:
     """Serve the pages of a new core, with the rights of `peer`. `overrides` are sections of the settings."""
-    async with running_core(folder, None, **overrides) as core:
+    async with running_core(folder, None, access=access or AccessSettings(), **overrides) as core:
         settings = core.settings.value
-        guard = core.guard(AccessControl(access or settings.access, owners=owners))
+        guard = core.guard(AccessControl(settings.access, owners=owners))
         api = create_app(core, guard, settings, core.telemetry)
         # Nobody but the user of the tests can connect here.
         browser = browser_of if peer == ME else _unknown
