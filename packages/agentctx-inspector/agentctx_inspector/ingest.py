@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from agentctx.client import by_key, calls
-from agentctx.errors import AgentctxError, NotFound
+from agentctx.errors import AccessDenied, AgentctxError, NotFound
 from agentctx.wire import EntryView
 from agentctx_inspector.daemon_api import DaemonApi
 from agentctx_inspector.filters import MAX_LISTED, newest
@@ -113,7 +113,14 @@ class Ingest:
             left -= len(entries)
             if files := files_of(entries):
                 counted.append(count_of(name, files, is_all=is_all))
-        return {"counted_files": counted, "uncounted": uncounted + max(0, len(names) - MAX_LISTED)}
+        uncounted += max(0, len(names) - MAX_LISTED)
+        return {"counted_files": counted, "uncounted": uncounted, "queued": await self._queued(request)}
+
+    async def _queued(self, request: Request) -> int | None:
+        """Return how many chunks wait in the whole daemon, which only its admins may know."""
+        with suppress(AccessDenied):
+            return (await self._api.ask(request, calls.queue())).pending
+        return None
 
     async def _walked(
         self, request: Request, filters: FileFilters, namespace: str

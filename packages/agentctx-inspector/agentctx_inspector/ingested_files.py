@@ -17,7 +17,7 @@ from agentctx_inspector.filters import MAX_LISTED
 from agentctx_inspector.rendering import query
 
 FILE_COLLECTION: Final = "knowledge"
-"""The collection of `agentctx ingest` unless it is told another."""
+"""The collection of `agentctx ingest` without `--collection`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

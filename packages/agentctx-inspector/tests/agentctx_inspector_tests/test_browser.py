@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from agentctx import Client
+from agentctx.names import namespace_from
 from tests.end_to_end.daemon_process import DaemonProcess
+from tests.forked_process import run_forked
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is missing: make test-pages")
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
@@ -29,6 +34,10 @@ HOSTILE: Final = (
     "{{ 7 * 7 }} ${alert(4)} javascript:alert(5)",
     "</textarea></title></style><script src=//evil.example></script>",
     "\u202egnp.exe\u2066 \u0007 <!-- --> ]]> &lt;b&gt;",
+)
+GRANTS: Final = (
+    '[[access.grants]]\nuid = 54321\nnamespaces = ["default", "git:github.com/ann/a-long-name"]\n'
+    'rights = "write"\n'
 )
 FLAGS: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 SIZES: Final = (360, 800, 2000)
@@ -290,17 +299,130 @@ def test_trying_a_question_as_one_types(browser: Browser, client: Client) -> Non
     assert page.url.endswith(f"q=deploy+on+fridays&namespace=default&memory={saved.id}")
 
 
-def test_hostile_texts_run_nothing_and_load_nothing(browser: Browser, client: Client) -> None:
+def test_a_grant_is_given_and_taken_away(browser: Browser, daemon: DaemonProcess, tmp_path: Path) -> None:
+    config = tmp_path / "agentctx.toml"
+    with daemon.client() as client:
+        page = browser.page(client.open_page().url)
+    page.click("text=Namespaces")
+    page.click("text=Give a grant")
+    page.fill("[name=user]", "54321")
+    page.fill("[name=to]", "team-*")
+    page.click("text=Show the command")
+    program, *words = shlex.split(page.inner_text(".command"))
+    assert program == "agentctx"
+    assert run_forked([*words, "--config", str(config)]).returncode == 0
+    reload(daemon, page, "uid 54321")
+    page.click("td >> text=Revoke")
+    before = config.read_text()
+    config.write_text(before.replace(page.inner_text("td pre"), ""))
+    assert config.read_text() != before
+    reload(daemon, page, "All others need one", without="uid 54321")
+
+
+def reload(daemon: DaemonProcess, page: Any, text: str, without: str = "no such text") -> None:
+    """Let the daemon read its config, and wait until the page has a text."""
+    os.kill(daemon.pid, signal.SIGHUP)
+    says = "async ([text, without]) => { const page = await (await fetch(location)).text(); "
+    says += "return page.includes(text) && !page.includes(without); }"
+    page.wait_for_function(says, arg=[text, without], polling=100)
+    page.reload()
+
+
+def ingest(daemon: DaemonProcess, *arguments: object) -> None:
+    done = run_forked(["--socket", str(daemon.socket), "ingest", *map(str, arguments)])
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_stale_and_withdrawn_files_are_shown_and_erased(
+    browser: Browser, daemon: DaemonProcess, tmp_path: Path, has_script: bool
+) -> None:
+    docs, disk = tmp_path / "docs", tmp_path / "disk"
+    for file in (docs / "gone.md", docs / "changed.md", disk / "unseen.md"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"What {file.name} says.")
+    ingest(daemon, docs, disk, "--namespace", "team")
+    (docs / "gone.md").unlink()
+    (docs / "changed.md").write_text("It says something else now.")
+    shutil.rmtree(disk)
+    ingest(daemon, docs, "--namespace", "team")
+    ingest(daemon, disk, "--namespace", "team", "--keep-missing")
+    with daemon.client() as client:
+        page = browser.page(client.open_page().url, java_script_enabled=has_script)
+        page.click("nav >> text=Ingest")
+        if not has_script:
+            page.click("text=Count the files")
+        page.click("td >> text=1 withdrawn files in team")
+        files = page.locator("li.row")
+        assert sorted(each.split("\n")[0] for each in files.all_inner_texts()) == [
+            "gone.md withdrawn",
+            "unseen.md stale",
+        ]
+        assert f"agentctx ingest --namespace team {disk}/unseen.md" in page.inner_text("main")
+        page.click("text=Erase the withdrawn ones")
+        assert f"{docs}/gone.md" in page.inner_text("main")
+        page.click("text=Erase them for good")
+        assert "1 memory of withdrawn files is erased" in page.inner_text("main")
+        (entry,) = client.list(namespace="team", key=str(docs / "changed.md")).entries
+        assert entry.content == "It says something else now."
+        assert client.list(namespace="team", key=str(docs / "gone.md")).entries == []
+
+
+def test_what_an_ingest_brings_is_counted_without_a_reload(
+    browser: Browser, daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    with daemon.client() as client:
+        page = browser.page(client.open_page().url)
+    page.click("nav >> text=Ingest")
+    page.wait_for_selector("text=No file was read here yet")
+    file = tmp_path / "tea.md"
+    file.write_text("Tea is made at four.")
+    ingest(daemon, file, "--namespace", "team")
+    page.wait_for_selector("[data-moves] td >> text=team")
+
+
+def test_a_namespace_is_erased_once_its_name_is_typed(browser: Browser, client: Client) -> None:
+    shop = namespace_from("dir", "/home/ann/my+<shop> 100%")
+    client.save_knowledge("rule", "Deploy on Fridays.", namespace=shop)
+    client.save_knowledge("rule", "Deploy on Mondays.", namespace="team")
+    page = browser.page(client.open_page().url)
+    page.click("text=Namespaces")
+    page.click(".row:has-text('my+<shop>') >> text=Erase everything")
+    page.wait_for_selector("text=1 memory with all their versions")
+    page.fill("[name=typed]", "team")
+    page.click("text=Erase 1 memory for good")
+    page.wait_for_selector("text=That is not its name.")
+    page.fill("[name=typed]", "dir:/home/ann/my+<shop> 100%")
+    page.click("text=Erase 1 memory for good")
+    page.wait_for_selector("text=Everything in the namespace is erased")
+    assert [each.namespace for each in client.namespaces().namespaces] == ["team"]
+
+
+def test_hostile_texts_run_nothing_and_load_nothing(
+    browser: Browser, daemon: DaemonProcess, client: Client, tmp_path: Path
+) -> None:
+    files = tmp_path / HOSTILE[0].replace("/", "")
+    files.mkdir()
+    for text in HOSTILE:
+        (files / text.replace("/", "")).write_text(text)
+    for text in HOSTILE[:2]:
+        ingest(daemon, files, "--namespace", namespace_from("dir", text))
+    for file in files.iterdir():
+        file.unlink()
+    ingest(daemon, files, "--namespace", namespace_from("dir", HOSTILE[0]))
     for number, text in enumerate(HOSTILE):
         name = "".join(filter(str.isprintable, text))[:60]
         fields: Any = {"tags": [name], "cues": [name], "source": name, "agent": name, "session": name}
         client.save("knowledge", text, key=f"{number} {name}", **fields)
     page = browser.page(client.open_page().url)
-    addresses = ["/?by=agent", "/?by=session", "/?q=alert", "/?q=<script>alert(6)</script>", "/?since=<b>x"]
+    addresses = ["/ingest", "/ingest?state=marked", "/ingest/counts", "/ingest?path=<b>&namespace=<b>"]
+    addresses += ["/namespaces", "/namespaces?q=<script>alert(7)</script>&user=<b>&to=<b>&right=read"]
+    addresses += ["/namespaces/forget?namespace=<b>", "/ingest/forget?namespace=<b>"]
+    addresses += ["/?by=agent", "/?by=session", "/?q=alert", "/?q=<script>alert(6)</script>", "/?since=<b>x"]
     titles = page.locator("#results a.title").evaluate_all(
         "all => all.map(each => each.getAttribute('href'))"
     )
-    assert len(titles) == len(HOSTILE)
+    assert len(titles) == 2 * len(HOSTILE)
     for address in [*addresses, *titles]:
         page.goto("http://" + urlsplit(page.url).netloc + address)
         for summary in page.locator("main summary").all():
@@ -309,9 +431,22 @@ def test_hostile_texts_run_nothing_and_load_nothing(browser: Browser, client: Cl
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible_and_fits_every_width(scheme: str, browser: Browser, client: Client) -> None:
+def test_every_page_is_accessible_and_fits_every_width(
+    scheme: str, browser: Browser, make_daemon: Callable[..., DaemonProcess], tmp_path: Path
+) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is missing: make test-pages")
+    daemon = make_daemon(config=NO_MODEL + GRANTS).start()
+    file = tmp_path / f"{'long-name-' * 20}.md"
+    file.write_text("Tea is made at four.")
+    ingest(daemon, file)
+    file.unlink()
+    ingest(daemon, file)
+    with daemon.client() as client:
+        check_every_page(scheme, browser, client)
+
+
+def check_every_page(scheme: str, browser: Browser, client: Client) -> None:
     client.save_knowledge(
         "rule", "Deploy on Fridays. " * 80, tags=["ops"], cues=["when to deploy?"], agent="a"
     )
@@ -325,9 +460,11 @@ def test_every_page_is_accessible_and_fits_every_width(scheme: str, browser: Bro
     assert violations(refused) == []
     receipts = (f"/calls/{context.injection_id}", f"/calls/ask?q=deploy+on+mondays&memory={saved.id}")
     memories = (f"/memory/{saved.id}", "/?q=deploy&by=agent&tag=ops", "/memory/nothing")
+    grants = ("/namespaces?user=ann&to=team&right=write", "/namespaces/forget?namespace=default")
+    files = ("/ingest?state=marked&namespace=default", "/ingest/counts", "/ingest/forget?namespace=default")
     page.goto(f"{home}/health")
     page.click("text=Examine now")
-    for path in (*pages_of(page), *memories, *receipts):
+    for path in (*pages_of(page), *memories, *receipts, *grants, *files):
         page.goto(home + path)
         for summary in page.locator("main summary").all():
             summary.click()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agentctx import wire
@@ -10,7 +12,7 @@ from agentctx_inspector.grants import QuotaUse, holders_of, is_named, uses_of
 NAMES = {("uid", 7): "ann", ("gid", 8): "ops"}
 EVERYTHING = {"uid": None, "gid": 8, "namespaces": ["*"], "rights": "admin"}
 OWN = {"uid": 7, "gid": None, "namespaces": ['a"b'], "rights": "read"}
-METRICS = {"uid": 9, "gid": None, "namespaces": [], "rights": "metrics"}
+METRICS: dict[str, Any] = {"uid": 9, "gid": None, "namespaces": [], "rights": "metrics"}
 
 
 def test_grants_are_written_as_the_config_has_them() -> None:
