@@ -25,6 +25,27 @@ from agentctx.cli.demo_memories import MEMORIES
 PROGRAM: Final = Path(sys.executable).with_name("agentctx")
 FLAGS: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SIZE: Final = {"width": 1280, "height": 800}
+GRANTS: Final = """
+[[access.grants]]
+uid = 1001
+namespaces = ["team", "git:*"]
+rights = "write"
+
+[[access.grants]]
+gid = 2000
+namespaces = ["*"]
+rights = "read"
+"""
+FOLDER: Final = Path(tempfile.gettempdir()) / "team-handbook"
+"""Its path is in a picture."""
+GONE, UNSEEN = "duties/on-call.md", "notes/retrospective.md"
+FILES: Final = {
+    "duties/releases.md": "# Releases\n\nNothing goes to production on a Friday.\n",
+    "duties/backups.md": "# Backups\n\nThe nightly backup is restored every first Monday.\n",
+    GONE: "# On call\n\nThe pager changes hands on Mondays at ten.\n",
+    "notes/vendors.md": "# Vendors\n\nThe contract for the mail service ends in March.\n",
+    UNSEEN: "# Retrospective\n\nWe merge smaller changes.\n",
+}
 QUESTION: Final = "may I deploy to production on a friday?"
 
 
@@ -32,10 +53,16 @@ QUESTION: Final = "may I deploy to production on a friday?"
 def daemon(folder: Path) -> Iterator[Client]:
     """A daemon with the memories of the demo, one of which was corrected, and one call."""
     socket = folder / "agentctx.sock"
-    command = [PROGRAM, "serve", "--data-dir", folder / "data", "--socket", socket]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process, Client(socket) as client:
+    (folder / "agentctx.toml").write_text(GRANTS)
+    config = ["--config", folder / "agentctx.toml"]
+    command = [PROGRAM, "serve", *config, "--data-dir", folder / "data", "--socket", socket]
+    with (
+        subprocess.Popen(command, stderr=subprocess.DEVNULL) as process,
+        Client(socket, start_timeout_s=60) as client,
+    ):
         try:
             wait_for_model(client)
+            read_files(client, FOLDER)
             for memory in MEMORIES.values():
                 client.save(memory.collection, memory.content, **memory.fields)
             rule = client.get(key="deploy-window")
@@ -47,6 +74,20 @@ def daemon(folder: Path) -> Iterator[Client]:
             yield client
         finally:
             process.terminate()
+            shutil.rmtree(FOLDER)
+
+
+def read_files(client: Client, folder: Path) -> None:
+    """Let `agentctx ingest` read a folder, in which then a file is gone and another cannot be seen."""
+    ingest = [PROGRAM, "--socket", client.socket, "ingest", "--quiet", "--namespace", "team"]
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    subprocess.run([*ingest, folder], check=True, capture_output=True)
+    for name in (GONE, UNSEEN):
+        (folder / name).unlink()
+    subprocess.run([*ingest, folder / GONE], check=True, capture_output=True)
+    subprocess.run([*ingest, "--keep-missing", folder / UNSEEN], check=True, capture_output=True)
 
 
 def addresses(client: Client) -> dict[str, str]:
@@ -57,6 +98,8 @@ def addresses(client: Client) -> dict[str, str]:
         "ui-memories": "/",
         "ui-memory": f"/memory/{rule.id}",
         "ui-call": f"/calls/{call.id}",
+        "ui-ingest": "/ingest",
+        "ui-namespaces": "/namespaces",
         "ui-health": "/health",
     }
 
@@ -74,6 +117,8 @@ def record(browser: Any, client: Client, folder: Path) -> None:
             if name == "ui-health":
                 page.click("text=Examine now")
                 page.wait_for_selector("text=Examined")
+            if name == "ui-ingest":
+                page.wait_for_selector("[data-moves] table")
             page.wait_for_load_state("load")
             suffix = "" if scheme == "light" else "-dark"
             page.screenshot(path=folder / f"{name}{suffix}.png")

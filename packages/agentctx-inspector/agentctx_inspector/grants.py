@@ -123,8 +123,8 @@ def uses_of(
 
 def account(names: AccountNames, kind: str, number: int) -> str:
     """Return what a user or group is called, by its number if it has no account."""
-    name = names.get((kind, number))
-    return f"{'group ' if kind == 'gid' else ''}{name}" if name else f"{kind} {number}"
+    name = names.get((kind, number), str(number) if kind == "gid" else f"uid {number}")
+    return f"group {name}" if kind == "gid" else name
 
 
 def grant_command(user: str, namespace: str, right: str, *, is_group: bool, is_owner: bool) -> str:
