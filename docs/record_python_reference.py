@@ -75,6 +75,7 @@ _WORDS: Final = {
     "withdrawn": "Include entries whose file is gone or says something else.",
     "marked": "Only withdrawn entries, and those whose file could not be seen.",
     "waiting": "Only entries that wait for a review.",
+    "derived_from": "Only entries made from the one with this id.",
     "include_superseded": "Also entries that others supersede or resolve.",
     "content": "False leaves out the texts.",
     "cursor": "The `next` of the previous page.",

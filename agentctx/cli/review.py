@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,7 +18,7 @@ from agentctx.client.api_call import write_call
 from agentctx.client.by_key import entry_path
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
 from agentctx.names import readable
-from agentctx.wire import EntryView, KeepRequest, ReleaseReply
+from agentctx.wire import CaptureModeRequest, EntryView, KeepRequest, ReleaseReply, RememberMode, ReviewReply
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -28,7 +28,13 @@ _DONE: Final = {"k": "kept", "e": "kept", "m": "merged", "f": "forgotten", "a": 
 _SIMILAR: Final = 3
 
 
-def review(ctx: typer.Context, namespace: OnlyNamespace = None) -> None:
+Mode = Annotated[RememberMode | None, typer.Option(help="Only set whether captures wait from now on.")]
+OfAgent = Annotated[str | None, typer.Option("--agent", help="With --mode: only those of this agent.")]
+
+
+def review(
+    ctx: typer.Context, namespace: OnlyNamespace = None, mode: Mode = None, agent: OfAgent = None
+) -> None:
     """Decide about each captured or imported entry that waits: keep, edit, merge or forget it.
 
     A merge appends the text to a similar entry of your choice. Always: keep it, and let what this agent
@@ -37,6 +43,9 @@ def review(ctx: typer.Context, namespace: OnlyNamespace = None) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput("A review needs a terminal.", hint="`agentctx list --waiting` shows what waits.")
     with connect(ctx) as client:
+        if mode is not None:
+            _set_mode(client, mode, namespace, agent)
+            return
         entries = list(_waiting(client, namespace))
         for number, entry in enumerate(entries, start=1):
             print_line("\n".join(_shown(entry, f"{number} of {len(entries)}")))
@@ -49,6 +58,14 @@ def _waiting(client: Client, namespace: str | None) -> Iterator[EntryView]:
     found = {each.namespace for each in client.review().captures if each.waiting}
     for each in sorted(found if namespace is None else found & {namespace}):
         yield from client.iterate(namespace=each, waiting=True)
+
+
+def _set_mode(client: Client, mode: RememberMode, namespace: str | None, agent: str | None) -> None:
+    for each in client.review().captures:
+        if each.mode and namespace in (None, each.namespace) and agent in (None, each.agent):
+            asked = CaptureModeRequest(namespace=each.namespace, agent=each.agent, mode=mode, way="terminal")
+            client._send(write_call("PUT", "review/mode", ReviewReply, asked))  # noqa: SLF001 - as in `_does`
+            print_line(f"{each.agent or 'no agent'} in {readable(each.namespace)}: {each.mode}, now {mode}")
 
 
 def _shown(entry: EntryView, place: str) -> list[str]:

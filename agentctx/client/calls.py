@@ -158,9 +158,9 @@ def injection(injection_id: str) -> ApiCall[wire.InjectionView]:
     return read_call(f"injections/{segment(injection_id)}", wire.InjectionView)
 
 
-def injections(limit: int | None = None) -> ApiCall[wire.InjectionList]:
-    """Return the receipts of the latest injections, newest first."""
-    return read_call("injections", wire.InjectionList, {"limit": limit})
+def injections(limit: int | None = None, entry: str | None = None) -> ApiCall[wire.InjectionList]:
+    """Return the receipts of the latest injections, newest first; of an `entry`, those that had found it."""
+    return read_call("injections", wire.InjectionList, {"limit": limit, "entry": entry})
 
 
 def why_not(entry_id: str, query: str, **options: Unpack[ContextOptions]) -> ApiCall[wire.ExplainReply]:

@@ -173,7 +173,8 @@ class ListOptions(EntryFilter, total=False):
     """Filters of a list. `cursor` is the `next` of the previous page; `content=False` omits the texts.
 
     `withdrawn` adds entries whose file is gone or says something else; `marked` lists only these and the ones
-    whose file could not be seen. `waiting` lists only what waits for a review.
+    whose file could not be seen. `waiting` lists only what waits for a review, `derived_from` only what was
+    made from the entry with this id.
     """
 
     key: str | None
@@ -181,6 +182,7 @@ class ListOptions(EntryFilter, total=False):
     withdrawn: bool
     marked: bool
     waiting: bool | None
+    derived_from: str | None
     content: bool
     cursor: str | None
 

@@ -133,6 +133,12 @@ def kept(arguments: Arguments, _: wire.ReleaseReply) -> AuditNote:
     return _action("keep", subject=arguments["entry_id"], way=request.way, always=request.always)
 
 
+def capture_mode_set(arguments: Arguments, _: wire.ReviewReply) -> AuditNote:
+    request = arguments["request"]
+    note = _action("capture_mode", agent=request.agent, mode=request.mode, way=request.way)
+    return replace(note, namespace=request.namespace)
+
+
 def _action(kind: str, *, subject: str | None = None, **detail: Any) -> AuditNote:
     return AuditNote(kind=kind, subject=subject, detail=detail, is_action=True)
 

@@ -89,6 +89,7 @@ class Entries:
         withdrawn: bool = False,
         marked: bool = False,
         waiting: bool = False,
+        derived_from: str | None = None,
         include_superseded: bool = False,
         content: bool = True,
         limit: Limit = PAGE,
@@ -99,7 +100,8 @@ class Entries:
         `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`. Entries
         whose file is gone or says something else are left out unless `withdrawn`; `marked` lists only those,
         and the ones whose file could not be seen. So are those that others supersede or resolve, unless
-        `include_superseded`, and those that wait for a review: `waiting` lists only these.
+        `include_superseded`, and those that wait for a review: `waiting` lists only these. `derived_from`, an
+        id, lists what was made from that entry.
         """
         check_namespace(namespace)
         for each in collection or ():
@@ -121,6 +123,7 @@ class Entries:
             with_superseded=include_superseded or waiting or key is not None,
             waiting=None if key is not None and not waiting else waiting,
             only_marked=marked,
+            derived_from=derived_from,
         )
         entries, after = await self.stores.list_entries(
             listed, limit=limit, before=_list_cursor(cursor), with_content=content

@@ -52,10 +52,11 @@ class Injections:
         peer: Peer,  # noqa: ARG002
         *,
         limit: Limit = DEFAULT_RECEIPTS,
+        entry: str = "",
         visible: Visible = everything,
     ) -> wire.InjectionList:
-        """List the receipts of the last injections, newest first."""
-        receipts = await self.receipts.last(limit, visible)
+        """List the receipts of the last injections, newest first; of an `entry`, those that had found it."""
+        receipts = await self.receipts.last(limit, visible, entry)
         return wire.InjectionList(injections=[injection_summary(receipt) for receipt in receipts])
 
     @Operation("POST", "/injections/explain", READ, rules.on_explained, audit=notes.explained, errors=(504,))

@@ -105,10 +105,13 @@ class ReceiptLog(WriteBehind[Receipt]):
         stored = await self._storage.began(conversation, principal)
         return min([*waiting, self._clock() if stored is None else stored])
 
-    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
-        """Return the newest visible receipts, newest first, written or still waiting."""
-        waiting = {each.id: each for each in self._waiting if visible(each.namespaces, each.principal)}
-        found = {receipt.id: receipt for receipt in await self._storage.last(limit, visible)} | waiting
+    async def last(self, limit: int, visible: Visible = everything, entry: str = "") -> list[Receipt]:
+        """Return the newest visible receipts, newest first, written or still waiting; of an `entry`, those
+        that name it.
+        """
+        shown = (each for each in self._waiting if visible(each.namespaces, each.principal))
+        waiting = {each.id: each for each in shown if not entry or each.names(entry)}
+        found = {receipt.id: receipt for receipt in await self._storage.last(limit, visible, entry)} | waiting
         return [found[injection_id] for injection_id in sorted(found, reverse=True)[:limit]]
 
     async def sweep(self) -> int:

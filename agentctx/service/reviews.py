@@ -32,7 +32,16 @@ class Reviews:
     async def review(self, peer: Peer, *, readable: Readable = every_namespace) -> wire.ReviewReply:  # noqa: ARG002
         """Count what waits in the namespaces that the caller may read, and say how captures are kept."""
         captures = capture_states(await self.trust.captures())
-        return wire.ReviewReply(captures=[each for each in captures if readable(each.namespace)])
+        shown = [each for each in captures if readable(each.namespace)]
+        return wire.ReviewReply(captures=shown, ttl=self.settings.value.review.ttl)
+
+    @Operation("PUT", "/review/mode", WRITE, rules.in_request, audit=notes.capture_mode_set, errors=(404,))
+    async def set_capture_mode(self, request: wire.CaptureModeRequest, peer: Peer) -> wire.ReviewReply:
+        """Say whether what an agent captures in a namespace waits from now on. Only for who may `keep` it."""
+        require_asked(peer, request.way)
+        if not await self.trust.set_capture_mode(request.namespace, request.agent or "", request.mode):
+            raise NotFound("This agent has captured nothing there.", hint="`agentctx status` says who has.")
+        return await self.review(peer, readable=request.namespace.__eq__)
 
     @Operation("POST", "/entries/{entry_id}/keep", WRITE, rules.on_entry, audit=notes.kept, errors=(404, 507))
     async def keep(self, entry_id: str, request: wire.KeepRequest, peer: Peer) -> wire.ReleaseReply:
@@ -80,7 +89,7 @@ def require_asked(peer: Peer, way: wire.ReviewWay) -> None:
         is_asked = _asks(peer.pid, way)
     if not is_asked:
         raise AccessDenied(
-            "Only somebody who was asked can keep this.", hint="Run `agentctx review` in a terminal."
+            "Only somebody who was asked can decide this.", hint="Run `agentctx review` in a terminal."
         )
 
 

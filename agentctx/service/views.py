@@ -69,6 +69,7 @@ def entry_view(
         derived_from=list(known.derived_from),
         quarantined=known.quarantined,
         revocation=known.revocation,
+        waiting=None if known.waiting is None else format_time(known.waiting),
         file_state=_file_state(known, withdrawn_ms) if "file" in entry.attributes else None,
         superseded=known.superseded.closed if known.superseded else None,
         superseded_by=list(known.superseded_by),

@@ -70,6 +70,9 @@ class Receipt:
     block_hash: str | None
     """SHA-256 of the block's bytes."""
 
+    def names(self, entry: str) -> bool:
+        return any(each.entry == entry for each in self.candidates)
+
 
 RECEIPT_COLUMNS: Final = tuple(column.name for column in fields(Receipt))
 """The columns of the table of receipts, in both engines."""
@@ -81,7 +84,9 @@ _INSERT: Final = f"""INSERT INTO injections ({_COLUMNS}) VALUES ({", ".join("?" 
     ON CONFLICT (id) DO UPDATE {AMENDED}"""  # noqa: S608 - constants
 _WHOSE: Final = "WHERE conversation = ? AND principal IS NOT DISTINCT FROM ?"
 _OF_CONVERSATION: Final = f"{_WHOSE} ORDER BY id DESC LIMIT ?"
-_SCOPES: Final = "SELECT id, namespaces, principal FROM injections WHERE id < ? ORDER BY id DESC LIMIT 500"
+_SCOPES: Final = """SELECT id, namespaces, principal FROM injections
+    WHERE id < ? {} ORDER BY id DESC LIMIT 500"""
+_HAVING: Final = "AND replace(CAST(candidates AS text), ?, '') <> CAST(candidates AS text)"
 _AFTER_ALL: Final = "z" * (_TIME_DIGITS + _RANDOM_DIGITS + 1)
 _SWEEP: Final = """DELETE FROM injections WHERE created < ?
     OR id <= (SELECT id FROM injections WHERE created >= ? ORDER BY id DESC LIMIT 1 OFFSET ?)"""
@@ -124,9 +129,9 @@ class InjectionStorage:
         found = await self.db.look(partial(_receipts, "WHERE id = ?", (injection_id,)))
         return found[0] if found else None
 
-    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
-        """Return the newest visible receipts, newest first."""
-        return await self.db.look(partial(_last, limit, visible))
+    async def last(self, limit: int, visible: Visible = everything, entry: str = "") -> list[Receipt]:
+        """Return the newest visible receipts, newest first; of an `entry`, those that name it."""
+        return await self.db.look(partial(_last, limit, visible, entry))
 
     async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
         """Return the receipts of a user's conversation, newest first, up to its last restart."""
@@ -158,11 +163,12 @@ def _began(*whose: object) -> Steps[int | None]:
     return None if rows[0][0] is None else int(rows[0][0])
 
 
-def _last(limit: int, visible: Visible) -> Steps[list[Receipt]]:
+def _last(limit: int, visible: Visible, entry: str) -> Steps[list[Receipt]]:
     ids: list[str] = []
+    scopes, having = (_SCOPES.format(_HAVING), [f'["{entry}",']) if entry else (_SCOPES.format(""), [])
     rows: Sequence[Sequence[Any]] = [(_AFTER_ALL,)]
     while rows and len(ids) < limit:
-        rows = yield from Rows(_SCOPES, (rows[-1][0],))
+        rows = yield from Rows(scopes, (rows[-1][0], *having))
         ids += [row[0] for row in rows if visible(receipt_namespaces(row[1]), row[2])]
     return (yield from _receipts("WHERE id IN ?ids ORDER BY id DESC", (ids[:limit],)))
 

@@ -20,6 +20,7 @@ from agentctx.storage.trust import SettledRows
 from agentctx.wire import FileMark, Quarantine, Trust
 
 NOT_QUARANTINED: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
+IS_DERIVED: Final = "e.id IN (SELECT derivations.entry FROM derivations WHERE derivations.source = {})"
 IS_QUARANTINED: Final = "(quarantine.screened OR quarantine.revocation IS NOT NULL)"
 """Whether a row has another reason than the entry's file or a review."""
 WAITS: Final = "(quarantine.waiting IS NOT NULL AND quarantine.state IN ('held', 'withdrawn'))"

@@ -17,6 +17,7 @@ from agentctx.wire import CaptureMode, RememberMode
 _MODE: Final = "SELECT mode FROM capture_modes WHERE namespace = ? AND agent = ?"
 _SET: Final = """INSERT INTO capture_modes (namespace, agent, mode, since) VALUES (?, ?, ?, ?)
     ON CONFLICT (namespace, agent) DO UPDATE SET mode = excluded.mode, since = excluded.since"""
+SET_MODE: Final = "UPDATE capture_modes SET mode = ?, since = ? WHERE namespace = ? AND agent = ?"
 _ALWAYS: Final = """INSERT INTO capture_modes (namespace, agent, mode, since)
     SELECT e.namespace, e.agent, 'always', ? FROM entries e WHERE e.id = ? AND e.live
     ON CONFLICT (namespace, agent) DO UPDATE SET mode = excluded.mode, since = excluded.since"""

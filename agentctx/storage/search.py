@@ -53,6 +53,8 @@ class Filter:
     key_prefix: str | None = None
     until: int | None = None
     """Bounds of `updated`: `since <= updated < until`."""
+    derived_from: str | None = None
+    """For listings: entries that were made from this one."""
     with_quarantined: bool = False
     """For listings; answers to questions never include quarantined entries."""
     waiting: bool | None = False

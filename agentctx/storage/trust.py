@@ -29,6 +29,8 @@ class Provenance:
     quarantined: Quarantine | None = None
     revocation: int | None = None
     file_state: RecordedState | None = None
+    waiting: int | None = None
+    """Since when it waits for a review."""
     superseded: SupersededState | None = None
     """What is in its place in answers."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from agentctx.storage import quarantine, review, revocation, supersession
-from agentctx.storage.steps import Follower, Statement, Steps
+from agentctx.storage.steps import Execute, Follower, Statement, Steps
 from agentctx.storage.trust import (
     NO_PROVENANCE,
     Provenance,
@@ -16,7 +16,7 @@ from agentctx.storage.trust import (
     Source,
     UndoneRevocation,
 )
-from agentctx.wire import FileMark
+from agentctx.wire import FileMark, RememberMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,11 @@ class TrustStorage:
         `always`, nothing waits any more that its agent captures in its namespace from now on.
         """
         return await self.db.change(partial(review.keep, entry, version, always=always, now=self.db.clock()))
+
+    async def set_capture_mode(self, namespace: str, agent: str, mode: RememberMode) -> bool:
+        """Say whether an agent's captures wait; False if there are none. What waits already still does."""
+        values = (mode, self.db.clock(), namespace, agent)
+        return bool(await self.db.change(lambda: iter(Execute(review.SET_MODE, values))))
 
     async def captures(self) -> review.CapturesByAgent:
         """Return whose captures wait, and how many do."""

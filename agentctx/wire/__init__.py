@@ -45,7 +45,7 @@ MODULES = {
         "QueueReply ReembedCost ReembedReply RetryReply StatusReply WithoutContext"
     ),
     "questions": "ContextReply ContextRequest Location Passage SearchReply SearchRequest",
-    "review": "CaptureState KeepRequest ReviewReply",
+    "review": "CaptureModeRequest CaptureState KeepRequest ReviewReply",
     "transfer": "ExportReply ExportedEntry ImportEntry ImportRequest",
     "trust": "ReleaseReply RevokeReply RevokeRequest",
 }

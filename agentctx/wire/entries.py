@@ -228,6 +228,8 @@ class EntryView:
     review; null otherwise."""
     revocation: int | None = None
     """The revocation that keeps the entry in quarantine."""
+    waiting: str | None = None
+    """Since when it waits for a review."""
     file_state: FileState | None = None
     """Set if the entry's file could not be seen, is gone or says something else."""
     superseded: Closure | None = None

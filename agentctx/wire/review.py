@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentctx.wire.protocol import CaptureMode, ReviewWay, request_body
+from agentctx.wire.protocol import CaptureMode, RememberMode, ReviewWay, request_body
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +25,8 @@ class ReviewReply:
     """What waits, by namespace and agent."""
 
     captures: list[CaptureState]
+    ttl: str = ""
+    """How long it waits until it is erased, as in `review.ttl`; empty: for ever."""
 
 
 @request_body
@@ -35,3 +37,13 @@ class KeepRequest:
     version: int
     """The version that was shown; what was changed since then still waits."""
     always: bool = False
+
+
+@request_body
+class CaptureModeRequest:
+    """How to keep what an agent captures in a namespace from now on; `auto`: as its hooks ask."""
+
+    namespace: str
+    agent: str | None = None
+    mode: RememberMode
+    way: ReviewWay

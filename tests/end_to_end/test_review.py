@@ -47,8 +47,10 @@ def press(terminal: PseudoTerminal, key: str) -> None:
     terminal.press(key)
 
 
-def reviewing(daemon: DaemonProcess, *, columns: int = 80, editor: str = "vi") -> PseudoTerminal:
-    return PseudoTerminal(["--socket", str(daemon.socket), "review"], columns=columns, EDITOR=editor)
+def reviewing(daemon: DaemonProcess, *options: str, columns: int = 80, editor: str = "vi") -> PseudoTerminal:
+    return PseudoTerminal(
+        ["--socket", str(daemon.socket), "review", *options], columns=columns, EDITOR=editor
+    )
 
 
 def test_each_key_decides_about_one_entry(daemon: DaemonProcess, tmp_path: Path) -> None:
@@ -82,6 +84,20 @@ def test_each_key_decides_about_one_entry(daemon: DaemonProcess, tmp_path: Path)
         ways = [event.detail for event in client.audit(kind="keep").events]
         assert {each["way"] for each in ways} == {"terminal"}
         assert [each["always"] for each in ways] == [False, False, False, True]
+
+
+def test_always_is_taken_back_for_an_agent_and_a_project(daemon: DaemonProcess) -> None:
+    with daemon.client() as client:
+        capture(client, "The walrus.")
+        capture(client, "The whale.", namespace="other")
+        with reviewing(daemon, "--namespace", "default") as terminal:
+            terminal.read_until("q quit")
+            press(terminal, "a")
+            terminal.finish()
+        with reviewing(daemon, "--mode", "review", "--agent", "codex", "--namespace", "default") as terminal:
+            assert "codex in default: always, now review" in terminal.finish()[1]
+        assert capture(client, "A later walrus.") in waiting(client)
+        assert {each.mode for each in client.review().captures} == {"review"}
 
 
 def test_it_fits_40_columns(daemon: DaemonProcess) -> None:

@@ -18,6 +18,7 @@ from agentctx.wire import (
     AuditVerdict,
     BackupReply,
     BackupRequest,
+    CaptureModeRequest,
     CaptureState,
     CheckResult,
     ContextReply,
@@ -196,6 +197,10 @@ class RecordingService:
         ]
         return ReviewReply(captures=states)
 
+    async def set_capture_mode(self, request: CaptureModeRequest, peer: Peer) -> ReviewReply:
+        self._record("set_capture_mode", peer, request)
+        return ReviewReply(captures=[])
+
     async def keep(self, entry_id: str, request: KeepRequest, peer: Peer) -> ReleaseReply:
         self._record("keep", peer, entry_id, request)
         return ReleaseReply(released=1)
@@ -241,6 +246,7 @@ class RecordingService:
         peer: Peer,
         *,
         limit: int = 20,
+        entry: str = "",
         visible: Visible = everything,
     ) -> InjectionList:
         self._record("injections", peer, limit)

@@ -24,6 +24,7 @@ ROUTES = {
     ("post", "/v1/entries/{entry_id}/release"),
     ("post", "/v1/entries/{entry_id}/keep"),
     ("get", "/v1/review"),
+    ("put", "/v1/review/mode"),
     ("post", "/v1/file-states"),
     ("post", "/v1/revocations"),
     ("delete", "/v1/revocations/{revocation_id}"),

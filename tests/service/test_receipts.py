@@ -37,8 +37,8 @@ class MemoryTable:
     async def find(self, injection_id: str) -> Receipt | None:
         return self.rows.get(injection_id)
 
-    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
-        newest = [self.rows[each] for each in sorted(self.rows, reverse=True)]
+    async def last(self, limit: int, visible: Visible = everything, entry: str = "") -> list[Receipt]:
+        newest = [] if entry else [self.rows[each] for each in sorted(self.rows, reverse=True)]
         return [each for each in newest if visible(each.namespaces, each.principal)][:limit]
 
     async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
@@ -91,6 +91,7 @@ async def test_a_receipt_is_readable_immediately_and_stored_soon() -> None:
     log.add(receipt("b"))
     assert (await log.find("a")) == receipt("a")
     assert [each.id for each in await log.last(5)] == ["b", "a"]
+    assert await log.last(5, entry="e1") == []
     await lingered.wait()
     await log.flush()
     task.cancel()

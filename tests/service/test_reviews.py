@@ -16,6 +16,7 @@ from agentctx.service import reviews
 from agentctx.service.base import Peer
 from agentctx.service.reviews import is_in_foreground as decide
 from agentctx.wire import (
+    CaptureModeRequest,
     ContextRequest,
     EditRequest,
     ExplainRequest,
@@ -92,6 +93,8 @@ async def test_only_the_list_of_what_waits_has_it(core: Core) -> None:
     other = (await save(core, content="whales sing", key="song")).id
     assert await listed(core) == [other]
     assert await listed(core, waiting=True) == [waiting]
+    (shown,) = (await core.entries.list_entries(ME, waiting=True)).entries
+    assert shown.waiting == shown.created
 
 
 async def test_the_count_of_what_waits_is_by_namespace_and_agent(core: Core) -> None:
@@ -110,6 +113,41 @@ async def test_what_is_kept_always_ends_the_waiting_of_its_agent_and_project(cor
     assert len(await found(core)) == 2
     modes = {state.namespace: state.mode for state in (await core.reviews.review(ME)).captures}
     assert modes == {"default": "always", "other": "review"}
+
+
+async def set_mode(core: Core, peer: Peer = ME, **fields: Any) -> str | None:
+    given = {"namespace": "default", "agent": "claude-code", "way": "terminal", "mode": "auto", **fields}
+    (state,) = (await core.reviews.set_capture_mode(CaptureModeRequest(**given), peer)).captures
+    return state.mode
+
+
+async def test_always_is_taken_back(core: Core) -> None:
+    await keep(core, await capture(core), always=True)
+    assert await set_mode(core, mode="review") == "review"
+    waiting = await capture(core, "Another whale.", remember="auto")
+    assert await listed(core, waiting=True) == [waiting]
+    assert await set_mode(core) == "auto"
+    with pytest.raises(NotFound, match="captured nothing"):
+        await set_mode(core, agent="codex")
+
+
+async def test_a_mode_is_set_only_by_somebody_who_was_asked(core: Core, without_terminal: Peer) -> None:
+    await capture(core)
+    for way in ("terminal", "page", "elicitation"):
+        with pytest.raises(AccessDenied, match="was asked"):
+            await set_mode(core, without_terminal, way=way)
+    assert await set_mode(core, replace(ME, via="page"), way="page") == "auto"
+
+
+async def test_a_set_mode_is_in_the_audit_trail(core: Core) -> None:
+    await capture(core)
+    request = CaptureModeRequest(namespace="default", agent="claude-code", mode="auto", way="terminal")
+    await guarded(core, access_control()).set_capture_mode(request=request, peer=ME)
+    (event,) = (await core.audit_reader.audit(ME, kind="capture_mode")).events
+    assert (event.namespace, event.detail) == (
+        "default",
+        {"agent": "claude-code", "mode": "auto", "way": "terminal"},
+    )
 
 
 async def test_an_edit_or_a_release_does_not_keep_it(core: Core) -> None:

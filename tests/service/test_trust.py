@@ -60,6 +60,8 @@ async def test_an_entry_derived_from_external_ones_is_external_and_names_them(co
     summary = await observe(core, "whales and krill", derived_from=[page])
     view = await core.entries.get(summary, ME)
     assert (view.trust, view.derived_from, view.origin) == ("external", [page], "agent")
+    made = await core.entries.list_entries(ME, derived_from=page)
+    assert [each.id for each in made.entries] == [summary]
 
 
 async def test_a_foreign_source_counts_as_external(core: Core) -> None:

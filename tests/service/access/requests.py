@@ -61,6 +61,9 @@ OPERATIONS: dict[str, Request] = {
     "release": about_entry(),
     "review": Request(),
     "keep": about_entry({"way": "terminal", "version": 1}),
+    "set_capture_mode": Request(
+        body={"namespace": NAMESPACE, "agent": "a", "mode": "auto", "way": "terminal"}
+    ),
     "status": Request(),
     "access": Request(),
     "queue": Request(),

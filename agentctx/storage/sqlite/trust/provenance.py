@@ -32,6 +32,7 @@ def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
             reason_of(*held[entry]) if entry in held else None,
             held[entry][0] if entry in held else None,
             files.get(entry),
+            held[entry][1] if entry in held else None,
         )
         for entry in flags | sources | held | files
     }

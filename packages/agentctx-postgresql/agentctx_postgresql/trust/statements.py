@@ -44,7 +44,8 @@ async def _provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Pro
     ):
         reason = reason_of(revocation, waiting) if is_held else None
         file_state = RecordedState(*state) if state[0] else None
-        found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation, file_state)
+        since = waiting if is_held else None
+        found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation, file_state, since)
     return {entry: each for entry, each in found.items() if each != NO_PROVENANCE}
 
 

@@ -75,6 +75,14 @@ class InjectionsConformance:
         found = await storage.injections.last(2, lambda _, principal: principal == 1)
         assert [receipt.created for receipt in found] == [7, 4]
 
+    async def test_the_receipts_that_name_an_entry_are_found(self, storage: Storage) -> None:
+        await storage.injections.add([FULL, *numbered(3)])
+        assert await storage.injections.last(5, entry="e1") == [FULL]
+        assert await storage.injections.last(5, entry="e2") == [FULL]
+        for other in ("e", "e%", "injected", '"'):
+            assert await storage.injections.last(5, entry=other) == []
+        assert await storage.injections.last(5, lambda *_: False, "e1") == []
+
     async def test_a_conversation_ends_at_its_restart(self, storage: Storage) -> None:
         rows = [replace(each, restarted=each.created == 2) for each in numbered(5)]
         await storage.injections.add([*rows, replace(FULL, conversation="other")])

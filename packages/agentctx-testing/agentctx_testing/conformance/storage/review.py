@@ -55,7 +55,8 @@ class ReviewConformance:
         if is_settled:
             await settle(storage)
         assert await found_by_words(storage, "otters") == []
-        assert (await storage.trust.provenance([saved.id]))[saved.id].quarantined == "waiting"
+        known = (await storage.trust.provenance([saved.id]))[saved.id]
+        assert (known.quarantined, known.waiting) == ("waiting", START_MS)
         assert await storage.trust.keep(saved.id)
         returned = (await storage.trust.settle(embed=True)).jobs
         assert [job.entry for job in returned] == [saved.id]
@@ -98,6 +99,17 @@ class ReviewConformance:
         assert (await capture(storage, "three", namespace="other")).quarantined
         assert (await capture(storage, "four", agent="codex")).quarantined
         assert (await storage.trust.captures())["default", "claude-code"] == Captures("always")
+
+    async def test_a_mode_is_set_back_for_later_captures_of_who_has_one(self, storage: Storage) -> None:
+        saved = await capture(storage)
+        await storage.trust.keep(saved.id, always=True)
+        assert await storage.trust.set_capture_mode("default", "claude-code", "review")
+        assert (await capture(storage, "two", remember="auto")).quarantined
+        assert await storage.trust.set_capture_mode("default", "claude-code", "auto")
+        assert not (await capture(storage, "three", remember="auto")).quarantined
+        assert (await capture(storage, "four")).quarantined, "its hooks may ask for a review again"
+        assert not await storage.trust.set_capture_mode("default", "codex", "auto")
+        assert not await storage.trust.set_capture_mode("other", "claude-code", "auto")
 
     async def test_what_is_saved_on_purpose_does_not_wait(self, storage: Storage) -> None:
         await capture(storage)
@@ -143,6 +155,8 @@ class ReviewConformance:
     async def test_what_is_made_of_it_waits_too(self, storage: Storage) -> None:
         saved = await capture(storage)
         made = await save(storage, keyless("otters are fond of fish", derived_from=(saved.id,)))
+        assert await listed(storage, derived_from=saved.id, waiting=True) == [made.id]
+        assert await listed(storage, derived_from=saved.id) == []
         assert made.quarantined
         assert sorted(await listed(storage, waiting=True)) == sorted([saved.id, made.id])
 
