@@ -107,6 +107,8 @@ class Entries:
         for each in collection or ():
             self.stores.check_collection(each)
         now = self.storage.clock()
+        # Who names a key, or what an entry is made of, wants the entries whatever their state.
+        is_named = key is not None or derived_from is not None
         listed = Filter(
             namespace=namespace,
             collections=None if collection is None else tuple(collection),
@@ -118,10 +120,9 @@ class Entries:
             until=None if until is None else parse_time(until, now=now),
             key=key,
             key_prefix=key_prefix,
-            # Who names a key wants that entry, whatever its state.
-            with_withdrawn=withdrawn or marked or waiting or key is not None,
-            with_superseded=include_superseded or waiting or key is not None,
-            waiting=None if key is not None and not waiting else waiting,
+            with_withdrawn=withdrawn or marked or waiting or is_named,
+            with_superseded=include_superseded or waiting or is_named,
+            waiting=None if is_named and not waiting else waiting,
             only_marked=marked,
             derived_from=derived_from,
         )

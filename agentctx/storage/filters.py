@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from agentctx.storage.quarantine import IS_DERIVED, IS_WAITING, NOT_QUARANTINED
+from agentctx.storage.quarantine import AMONG_WAITING, IS_DERIVED, IS_WAITING, NOT_QUARANTINED
 from agentctx.storage.records import TRUST_ORDER
 from agentctx.storage.search import Filter
 from agentctx.storage.supersession import NOT_SUPERSEDED
@@ -48,7 +48,7 @@ def entry_condition(wanted: Filter, dialect: Dialect, add: Callable[[Any], str],
     if wanted.only_marked:
         fixed.append(IS_MARKED)
     if wanted.with_quarantined and wanted.waiting is not None:
-        fixed.append(IS_WAITING if wanted.waiting else f"NOT {IS_WAITING}")
+        fixed.append(AMONG_WAITING if wanted.waiting else f"NOT {IS_WAITING}")
     if wanted.derived_from is not None:
         parts.append((IS_DERIVED, wanted.derived_from))
     if wanted.collections is not None and len(wanted.collections) == 1:

@@ -25,6 +25,8 @@ IS_QUARANTINED: Final = "(quarantine.screened OR quarantine.revocation IS NOT NU
 """Whether a row has another reason than the entry's file or a review."""
 WAITS: Final = "(quarantine.waiting IS NOT NULL AND quarantine.state IN ('held', 'withdrawn'))"
 IS_WAITING: Final = f"EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id AND {WAITS})"  # noqa: S608
+AMONG_WAITING: Final = f"e.id IN (SELECT quarantine.entry FROM quarantine WHERE {WAITS})"  # noqa: S608
+"""The same for a list of these alone, which need not look at every entry."""
 IS_LISTED_AS_HELD: Final = f"({IS_QUARANTINED} OR {WAITS})"
 _STAYS: Final = "(outdated OR waiting IS NOT NULL)"
 _HAS_REASON: Final = f"({IS_QUARANTINED} OR waiting IS NOT NULL)"
