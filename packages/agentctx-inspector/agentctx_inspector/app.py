@@ -28,6 +28,7 @@ from agentctx_inspector.namespaces import Namespaces
 from agentctx_inspector.page_access import OPEN, BrowserOf, PageAccess
 from agentctx_inspector.page_sessions import PageSessions
 from agentctx_inspector.rendering import page
+from agentctx_inspector.review import Review
 
 Show: TypeAlias = Callable[[Request], Awaitable[Response]]
 _STATIC: Final = Path(__file__).parent / "static"
@@ -74,12 +75,13 @@ class InspectorPages:
 
 
 def _routes(api: DaemonApi) -> list[Route | Mount]:
-    memories, memory, receipts, health, live = (
+    memories, memory, receipts, health, live, review = (
         Memories(api),
         Memory(api),
         Calls(api),
         HealthPage(api),
         Live(api),
+        Review(api),
     )
     namespaces, ingest = Namespaces(api), Ingest(api)
     return [
@@ -94,6 +96,10 @@ def _routes(api: DaemonApi) -> list[Route | Mount]:
         Route("/calls", receipts.show),
         Route("/calls/ask", receipts.ask),
         Route("/calls/{injection_id}", receipts.receipt),
+        Route("/review", review.show),
+        Route("/review/mode", review.set_mode, methods=["POST"]),
+        Route("/review/{entry_id}", review.one),
+        Route("/review/{entry_id}/{decision}", review.decide, methods=["POST"]),
         Route("/health", health.show),
         Route("/health/examine", health.examine, methods=["POST"]),
         Route("/health/repair", health.repair, methods=["POST"]),

@@ -61,6 +61,7 @@ def figures_of(status: wire.StatusReply) -> dict[str, Any]:
         "degraded": activity.degraded,
         "pending": status.queue.pending,
         "buried": status.queue.buried,
+        "waiting": sum(each.waiting for each in status.captures),
         "uptime_s": status.uptime_seconds,
         "save_ms": activity.save and round(activity.save.p50_ms, 1),
         "ask_ms": activity.ask and round(activity.ask.p50_ms, 1),

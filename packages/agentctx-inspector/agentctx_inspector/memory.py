@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from agentctx import wire
 from agentctx.client import by_key, calls
 from agentctx.client.api_call import ApiCall
-from agentctx.errors import AgentctxError, InvalidInput, NotFound, VersionConflict
+from agentctx.errors import AgentctxError, InvalidInput, VersionConflict
 from agentctx.server.errors import STATUS
 from agentctx.service.earlier_version import fields_to_restore
 from agentctx.text.chunking.entry import chunk_entry
@@ -146,12 +145,7 @@ class Memory:
 
     async def _titles(self, request: Request, ids: Sequence[str]) -> list[tuple[str, wire.EntryView | None]]:
         """Return each id with its memory; None if it is forgotten or may not be read."""
-        return [(each, await self._if_there(request, each)) for each in ids[:MAX_RECEIPTS]]
-
-    async def _if_there(self, request: Request, entry_id: str) -> wire.EntryView | None:
-        with suppress(NotFound):
-            return await self._ask(request, by_key.get(entry_id))
-        return None
+        return [(each, await self._api.find(request, each)) for each in ids[:MAX_RECEIPTS]]
 
     async def _named(self, request: Request, name: str, namespace: str) -> wire.EntryView:
         if _ID.fullmatch(name):

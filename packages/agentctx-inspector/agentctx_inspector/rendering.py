@@ -25,6 +25,7 @@ _IN_BACKTICKS: Final = re.compile("`([^`]+)`")
 NAVIGATION: Final = (
     ("/", "Memories"),
     ("/calls", "Calls"),
+    ("/review", "Review"),
     ("/ingest", "Ingest"),
     ("/namespaces", "Namespaces"),
     ("/health", "Health"),

@@ -146,7 +146,8 @@ let before = null;
 function show(figures) {
   for (const place of document.querySelectorAll("[data-figure]")) {
     const value = figures[place.dataset.figure];
-    if (value !== undefined && value !== null) place.textContent = value.toLocaleString("en");
+    if (value === undefined || value === null) continue;
+    place.textContent = value || !("unlessZero" in place.dataset) ? value.toLocaleString("en") : "";
   }
   const seconds = before ? figures.uptime_s - before.uptime_s : 0;
   for (const chart of document.querySelectorAll("[data-chart]")) {
@@ -185,6 +186,19 @@ async function load(place) {
   }
 }
 
+/** Decides with one key about the entry that has the focus; without one, the first gets it. */
+function decideByKey(event) {
+  const entries = [...document.querySelectorAll("[data-entry]")];
+  const entry = event.target.closest("[data-entry]");
+  const key = event.key.toLowerCase();
+  if (entries.length === 0 || event.repeat || !"kemfas123".includes(key)) return;
+  event.preventDefault();
+  const control = entry?.querySelector(`[data-key="${key}"]`);
+  if (control) control.click();
+  else if (!entry) entries[0].focus();
+  else if (key === "s") (entries[entries.indexOf(entry) + 1] ?? document.querySelector(".next a"))?.focus();
+}
+
 for (const form of document.querySelectorAll("form[data-live]")) searchAsOneTypes(form);
 for (const place of document.querySelectorAll("[data-load]")) load(place);
 for (const form of document.querySelectorAll("form[data-once]")) {
@@ -197,12 +211,14 @@ for (const form of document.querySelectorAll("form[data-once]")) {
 addEventListener("pageshow", () => {
   for (const button of document.querySelectorAll("form[data-once] button")) button.disabled = false;
 });
+for (const hint of document.querySelectorAll(".keys")) hint.hidden = false;
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.closest("input, textarea, select");
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   const ask = document.getElementById("q");
-  if (event.key === "/" && !isTyping && ask && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  if (event.key === "/" && ask) {
     event.preventDefault();
     ask.focus();
-  }
+  } else decideByKey(event);
 });
 listen();
