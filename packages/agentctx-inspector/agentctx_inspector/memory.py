@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 MAX_VERSIONS: Final = 30
 MAX_RECEIPTS: Final = 30
-"""Number of the last calls in which a memory is looked for."""
+"""Number of the last calls that found a memory, and of the memories that are related to it in one way."""
 _ID: Final = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _UNSHOWN: Final = frozenset({"file", "tags", "cues", "source", "supersedes", "resolves"})
 DONE: Final = {
@@ -97,14 +97,14 @@ class Memory:
         return _done(request, "superseded")
 
     async def uses(self, request: Request) -> Response:
-        """Show in which of the last calls it was."""
+        """Show in which of the last calls that found it it was."""
         if "fragment" in request.query_params:
             return page("uses.html", **await self._uses(request))
         return begun_page("uses_page.html", self._uses(request), here="Memories")
 
     async def _uses(self, request: Request) -> dict[str, Any]:
         entry = await self._entry(request)
-        listed = await self._ask(request, calls.injections(MAX_RECEIPTS))
+        listed = await self._ask(request, calls.injections(MAX_RECEIPTS, entry.id))
         with_block = [each.id for each in listed.injections if each.injected]
         receipts = await asyncio.gather(*(self._ask(request, calls.injection(each)) for each in with_block))
         used = [each for each in receipts if _is_in(entry.id, each)]
@@ -119,6 +119,9 @@ class Memory:
     async def _values(self, request: Request) -> dict[str, Any]:
         entry = await self._entry(request)
         versions = await self._ask(request, calls.history(entry.id, limit=MAX_VERSIONS))
+        made_of_it = calls.list_entries(
+            namespace=entry.namespace, derived_from=entry.id, limit=MAX_RECEIPTS, content=False
+        )
         related = {
             "Derived from": entry.derived_from,
             "In place of": entry.attributes.get("supersedes") or [],
@@ -134,6 +137,7 @@ class Memory:
             "changes": await asyncio.to_thread(changes, versions.versions),
             "has_older": versions.next is not None,
             "related": {name: await self._titles(request, ids) for name, ids in related.items() if ids},
+            "made_of_it": await self._ask(request, made_of_it),
             "fields": fields_of(entry),
             "values": values_of(entry),
             "problem": None,
