@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, StreamingResponse
 from agentctx import __version__
 from agentctx.errors import AgentctxError
 from agentctx.names import readable
+from agentctx.text.screening.visible import marked
 from agentctx.wire import EntryView, Passage
 from agentctx.wire.wording import counted, duration, size
 
@@ -101,6 +102,7 @@ _FILTERS: Final[tuple[Callable[..., str], ...]] = (
     duration,
     size,
     coded,
+    marked,
 )
 
 

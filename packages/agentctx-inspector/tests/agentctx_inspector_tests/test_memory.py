@@ -39,6 +39,9 @@ async def test_it_says_what_the_memory_is(pages: RunningPages) -> None:
     page = await pages.page(f"/memory/{saved.id}")
     for shown in ("chunks, as searches see it", "ops</a>", "when?", "Derived from", ">source</a>"):
         assert shown in page
+    assert "Derived to" not in page
+    page = await pages.page(f"/memory/{source.id}")
+    assert page.index("Derived to") < page.index(">rule</a>")
 
 
 async def test_an_edit_is_a_new_version_shown_as_a_difference(
@@ -124,8 +127,8 @@ async def test_the_calls_that_had_it_are_listed(pages: RunningPages, rule: wire.
     request = wire.ContextRequest(query="deploy on fridays", position="tail", session="s1")
     reply = await pages.core.questions.context(request, ME)
     assert [each.id for each in reply.results] == [rule.id]
-    assert "In 1 call of the last 1" in await pages.page(f"/memory/{rule.id}/uses")
-    assert "In none" in await pages.page(f"/memory/{other.id}/uses?fragment=1")
+    assert "In 1 of the last 1 call that found it" in await pages.page(f"/memory/{rule.id}/uses")
+    assert "No call" in await pages.page(f"/memory/{other.id}/uses?fragment=1")
 
 
 async def test_what_is_done_here_is_in_the_audit_trail_under_the_readers_uid(tmp_path: Path) -> None:
