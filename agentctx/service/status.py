@@ -129,7 +129,7 @@ class Status:
             rights={pattern: right.name.lower() for pattern, right in rights.by_pattern.items()},
             grants=[each.model_dump() for each in grants],
             quotas=settings.quotas.model_dump(),
-            used={str(uid): asdict(await self.storage.usage.of(uid)) for uid in uids},
+            used={str(uid): asdict(await self.storage.usage(uid)) for uid in uids},
         )
 
     @Operation("GET", "/queue", DAEMON)

@@ -20,7 +20,7 @@ Part: TypeAlias = tuple[str, Any]
 """A condition in which `{}` stands for a value."""
 
 
-class Dialect(NamedTuple):
+class FilterSyntax(NamedTuple):
     """What the engines write differently; `{}` stands for a value."""
 
     is_live: str
@@ -29,12 +29,12 @@ class Dialect(NamedTuple):
     has_tag: str
 
 
-def entry_condition(wanted: Filter, dialect: Dialect, add: Callable[[Any], str], *, now: int) -> str:
+def entry_condition(wanted: Filter, syntax: FilterSyntax, add: Callable[[Any], str], *, now: int) -> str:
     """Return the complete condition: live, unexpired, not in quarantine, and matching the filter.
 
     `add` takes the values in the order of their places, and returns what stands there.
     """
-    fixed = [dialect.is_live]
+    fixed = [syntax.is_live]
     parts: list[Part] = [
         ("e.namespace = {}", wanted.namespace),
         ("(e.expires IS NULL OR e.expires > {})", now),
@@ -55,26 +55,26 @@ def entry_condition(wanted: Filter, dialect: Dialect, add: Callable[[Any], str],
         # With a single collection, an index has these rows in order.
         parts.append(("e.collection = {}", wanted.collections[0]))
     elif wanted.collections is not None:
-        parts.append((f"e.collection {dialect.is_one_of}", list(wanted.collections)))
+        parts.append((f"e.collection {syntax.is_one_of}", list(wanted.collections)))
     if wanted.session is not None:
         parts.append(("e.session IN ({}, '')", wanted.session))
-    parts += narrow(wanted, dialect)
+    parts += narrow(wanted, syntax)
     return " AND ".join([*fixed, *(sql.format(add(value)) for sql, value in parts)])
 
 
-def narrow(wanted: Filter, dialect: Dialect) -> list[Part]:
+def narrow(wanted: Filter, syntax: FilterSyntax) -> list[Part]:
     """Return the conditions that the indexes of words and vectors cannot apply."""
     given = {
         "e.agent = {}": wanted.agent,
         "e.key = {}": wanted.key,
         "e.key >= {}": wanted.key_prefix,
         "e.key < {}": None if wanted.key_prefix is None else wanted.key_prefix + LAST_CHARACTER,
-        f"{dialect.category} = {{}}": wanted.category,
+        f"{syntax.category} = {{}}": wanted.category,
         "e.updated >= {}": wanted.since,
         "e.updated < {}": wanted.until,
     }
     parts: list[Part] = [(sql, value) for sql, value in given.items() if value is not None]
-    parts += [(dialect.has_tag, tag) for tag in wanted.tags]
+    parts += [(syntax.has_tag, tag) for tag in wanted.tags]
     if set(wanted.trust) != set(TRUST_ORDER):
-        parts.append((f"e.trust {dialect.is_one_of}", list(wanted.trust)))
+        parts.append((f"e.trust {syntax.is_one_of}", list(wanted.trust)))
     return parts

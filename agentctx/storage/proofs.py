@@ -102,7 +102,8 @@ def _violations() -> Steps[int]:
     vectors = yield from CountVectors(of_prepared=True)
     jobs = yield from Rows(_JOBS)
     surplus: int = sum(max(0, count - chunks) for count in vectors.values())
-    return surplus + sum(max(0, chunks - count - vectors.get(space, 0)) for space, count in jobs)
+    surplus += sum(max(0, chunks - count - vectors.get(space, 0)) for space, count in jobs)
+    return surplus
 
 
 def _by_space() -> Steps[list[SpaceVectors]]:

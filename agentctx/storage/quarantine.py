@@ -173,7 +173,7 @@ def note_provenance(
     trusts: dict[str, Trust] = {}
     if sources:
         yield from LockTrust(shared=True)
-        trusts = dict((yield from Rows(TRUSTS, (sources, namespace))))
+        trusts = {row[0]: row[1] for row in (yield from Rows(TRUSTS, (sources, namespace)))}
         yield from Execute(_DERIVE, (entry_id, sources))
         yield from _inherit(entry_id, namespace, sources, now=now)
     if flags is not None:

@@ -34,7 +34,8 @@ async def lock_spaces(conn: Connection) -> None:
 
 async def lock_trust(conn: Connection, *, shared: bool) -> None:
     """Acquire a lock on trust: exclusive for revoking, shared for saving entries derived from others."""
-    await conn.execute(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}($1)", _TRUST)
+    lock = "SELECT pg_advisory_xact_lock_shared($1)" if shared else "SELECT pg_advisory_xact_lock($1)"
+    await conn.execute(lock, _TRUST)
 
 
 async def lock_key(conn: Connection, namespace: str, collection: str, key: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentctx.storage import filters
-from agentctx.storage.filters import Dialect
+from agentctx.storage.filters import FilterSyntax
 from agentctx.storage.records import TRUST_ORDER
 from agentctx.storage.search import Filter
 from agentctx.storage.supersession import NOT_SUPERSEDED
@@ -16,7 +16,7 @@ from agentctx.storage.words import scope_token
 ATTRIBUTES = "CASE WHEN json_valid(e.attributes) THEN e.attributes END"
 """Damaged attributes would fail the whole statement, so they match no condition."""
 
-SQLITE: Final = Dialect(
+SQLITE: Final = FilterSyntax(
     is_live="e.live = 1",
     is_one_of="IN (SELECT value FROM json_each({}))",
     category=f"json_extract({ATTRIBUTES}, '$.category')",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentctx.storage import filters
-from agentctx.storage.filters import Dialect
+from agentctx.storage.filters import FilterSyntax
 from agentctx.storage.search import Filter
 
-POSTGRESQL: Final = Dialect(
+POSTGRESQL: Final = FilterSyntax(
     is_live="e.live",
     is_one_of="= ANY({})",
     category="e.attributes->>'category'",
