@@ -186,7 +186,7 @@ def ingest(
         raise typer.BadParameter("cannot be combined with --dry-run or --wait", param_hint="--watch")
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         asks = can_prompt() and not as_json
-        gate = CostGate(client, is_dry_run=dry_run, is_approved=yes, can_prompt=asks, quiet=quiet)
+        gate = CostGate(client=client, is_approved=yes or dry_run, can_prompt=asks, quiet=quiet)
         progress = choose_progress(sys.stderr, quiet=quiet)
         announces = sys.stderr.isatty() and not quiet
         command = _Command(client, task, progress, gate, as_json, verbose, announces)

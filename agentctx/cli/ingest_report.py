@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -185,23 +186,17 @@ def long_run_line(size: int, per_chunk_s: float | None) -> str | None:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostGate:
-    """Shows what a pass will cost and asks for consent.
+    """Shows what a pass will cost and asks for consent."""
 
-    Args:
-        is_dry_run: nothing will be sent, so there is nothing to ask.
-        is_approved: the user passed `--yes`.
-        can_prompt: whether stdin and stderr belong to a user who can answer.
-        quiet: show the cost only if it needs consent.
-    """
-
-    def __init__(
-        self, client: Client, *, is_dry_run: bool, is_approved: bool, can_prompt: bool, quiet: bool
-    ) -> None:
-        self._client = client
-        self._needs_consent = not (is_dry_run or is_approved)
-        self._may_ask = can_prompt
-        self._quiet = quiet
+    client: Client
+    is_approved: bool
+    """The user passed `--yes`, or nothing will be sent."""
+    can_prompt: bool
+    """Whether stdin and stderr belong to a user who can answer."""
+    quiet: bool
+    """Show the cost only if it needs consent."""
 
     def pass_with(self, size: int, report: Report) -> None:
         """Return if files of `size` bytes may be sent; nothing is asked if embedding is free.
@@ -213,7 +208,7 @@ class CostGate:
         from agentctx.ingest.report import Cost
 
         try:
-            provider = self._client.status().provider
+            provider = self.client.status().provider
         except AccessDenied:
             return  # the cost concerns only the operator
         if provider.cost is None or not size:
@@ -221,11 +216,11 @@ class CostGate:
         estimate = estimate_cost(size, provider.cost.usd_per_million_tokens)
         report.cost = Cost(tokens=estimate.tokens, usd=estimate.usd, model=provider.model)
         is_dear = needs_consent(estimate, provider.cost.confirm_usd)
-        if is_dear or not self._quiet:
+        if is_dear or not self.quiet:
             print_note(cost_line(estimate, provider, provider.cost))
-        if is_dear and self._needs_consent:
+        if is_dear and not self.is_approved:
             refusal = _refusal(estimate, provider.cost.confirm_usd)
-            require_consent_to_cost(refusal, can_ask=self._may_ask)
+            require_consent_to_cost(refusal, can_ask=self.can_prompt)
 
 
 def cost_line(estimate: CostEstimate, provider: ProviderStatus, cost: ProviderCost) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grp
 import pwd
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,20 +21,12 @@ def user_id(value: object) -> int | None:
     Raises:
         ValueError: the user does not exist, or is the overflow user, whom the kernel shows for unmapped ones.
     """
-    try:
-        uid = pwd.getpwnam(value).pw_uid if isinstance(value, str) else _number(value)
-    except KeyError:
-        raise ValueError(f"unknown user {value!r}") from None
-    return _check_mapped(uid, "uid")
+    return _account_id(value, "user", "uid", lambda name: pwd.getpwnam(name).pw_uid)
 
 
 def group_id(value: object) -> int | None:
     """Return the gid of a group; like `user_id`."""
-    try:
-        gid = grp.getgrnam(value).gr_gid if isinstance(value, str) else _number(value)
-    except KeyError:
-        raise ValueError(f"unknown group {value!r}") from None
-    return _check_mapped(gid, "gid")
+    return _account_id(value, "group", "gid", lambda name: grp.getgrnam(name).gr_gid)
 
 
 def overflow_id(kind: Literal["uid", "gid"]) -> int:
@@ -44,15 +37,17 @@ def overflow_id(kind: Literal["uid", "gid"]) -> int:
         return _USUAL_OVERFLOW
 
 
-def _number(value: object) -> int | None:
+def _account_id(
+    value: object, what: str, kind: Literal["uid", "gid"], named: Callable[[str], int]
+) -> int | None:
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST_ID:
+    try:
+        number = named(value) if isinstance(value, str) else value
+    except KeyError:
+        raise ValueError(f"unknown {what} {value!r}") from None
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _LARGEST_ID:
         raise ValueError("a user or group must be a name, or a number of 0 or more")
-    return value
-
-
-def _check_mapped(number: int | None, kind: Literal["uid", "gid"]) -> int | None:
-    if number is not None and number == overflow_id(kind):
+    if number == overflow_id(kind):
         raise ValueError(f"{number} is the kernel's id for unknown users: it could be anyone")
     return number

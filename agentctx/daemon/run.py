@@ -38,7 +38,7 @@ from agentctx.daemon.host.systemd import (
 )
 from agentctx.daemon.page_server import Server, page_server
 from agentctx.daemon.reload import Reloader
-from agentctx.daemon.start_record import StartRecorder, recorded_start
+from agentctx.daemon.start_record import StartRecorder
 from agentctx.doctor.database_file import missing
 from agentctx.embedding.queue.maintenance import keep_doing, keep_tidy, maintain, resume_rebuild
 from agentctx.errors import (
@@ -148,7 +148,7 @@ async def run(
         refuse_folder_of_others(paths.data_dir)
         stack.enter_context(acquire_lock(data_lock_path(paths.data_dir)))
         record = stack.enter_context(
-            recorded_start(paths.data_dir, paths.socket, is_activated=systemd.listening is not None)
+            StartRecorder(paths.data_dir, paths.socket, is_activated=systemd.listening is not None)
         )
         make_private(paths.data_dir, paths.data_dir / FOLDER_NAME)
         if not systemd.listening:

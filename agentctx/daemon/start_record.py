@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import structlog
 
@@ -20,34 +18,18 @@ from agentctx.times import Clock, format_time, wall_clock
 log = structlog.get_logger("agentctx.daemon")
 
 
-@contextmanager
-def recorded_start(
-    data_dir: Path, socket: Path, *, is_activated: bool = False, clock: Clock = wall_clock
-) -> Iterator[StartRecorder]:
-    """Record a start and how it ends. Enter it only while holding the lock of the data folder.
+class StartRecorder:
+    """Records a start and how it ends. Enter it only while holding the lock of the data folder.
 
     `is_activated`: whether systemd created the socket.
 
     A failure to write the record is logged and does not prevent the start.
     """
-    recorder = StartRecorder(data_dir / RECORD_NAME, socket, clock, is_activated=is_activated)
-    try:
-        yield recorder
-    except asyncio.CancelledError:
-        recorder.stopped()
-        raise
-    except BaseException as error:
-        recorder.failed(error)
-        raise
-    else:
-        recorder.stopped()
 
-
-class StartRecorder:
-    """Writes the record of one start; created by `recorded_start`."""
-
-    def __init__(self, path: Path, socket: Path, clock: Clock, *, is_activated: bool = False) -> None:
-        self._path = path
+    def __init__(
+        self, data_dir: Path, socket: Path, *, is_activated: bool = False, clock: Clock = wall_clock
+    ) -> None:
+        self._path = data_dir / RECORD_NAME
         self._clock = clock
         self._record = StartRecord(
             state="starting",
@@ -57,21 +39,24 @@ class StartRecorder:
             is_activated=is_activated,
             started=self._now(),
         )
+
+    def __enter__(self) -> Self:
         self._write()
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is None or isinstance(error, asyncio.CancelledError):
+            self._note("stopped", ended=self._now())
+            return
+        known = _as_own_error(error)
+        reason = {"code": known.code, "message": known.message, "hint": known.hint}
+        self._note("failed", ended=self._now(), **reason)
 
     def ready(self) -> None:
         """Record that requests are being served."""
-        self._record_state("ready", ready=self._now())
+        self._note("ready", ready=self._now())
 
-    def stopped(self) -> None:
-        self._record_state("stopped", ended=self._now())
-
-    def failed(self, error: BaseException) -> None:
-        known = _as_own_error(error)
-        reason = {"code": known.code, "message": known.message, "hint": known.hint}
-        self._record_state("failed", ended=self._now(), **reason)
-
-    def _record_state(self, state: StartState, **changes: Any) -> None:
+    def _note(self, state: StartState, **changes: Any) -> None:
         self._record = replace(self._record, state=state, **changes)
         self._write()
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Event
 from typing import Protocol
 
@@ -113,11 +114,9 @@ class IngestPass:
             before_sending(sum(candidate.file.size for candidate in plan.candidates))
         settles = not (is_second or self.task.dry_run)
         fresh_since = time.time_ns() - int(self.task.settle_s * 1e9) if settles else NEVER
-        folders = FolderLookup()
-        absent = [
-            judge(file, folders.of(file.source), plan.recorded_folders, fresh_since=fresh_since)
-            for file in plan.absent
-        ]
+        nearest, recorded = folder_lookup(), plan.recorded_folders
+        folders = ((each, os.path.dirname(unescape_path(each.source))) for each in plan.absent)  # noqa: PTH120
+        absent = [judge(each, nearest(at), recorded, fresh_since=fresh_since) for each, at in folders]
         return plan.unread + absent + self._deliver(plan, fresh_since)
 
     def settle(self, unread: Sequence[UnreadFile]) -> None:
@@ -179,34 +178,27 @@ class IngestPass:
         return delivery.unread
 
 
-class FolderLookup:
-    """Looks for the nearest existing folder above a file that is not there; at each folder once per pass."""
+def folder_lookup() -> Callable[[str], NearestFolder | None]:
+    """Return a function that looks for the nearest existing folder; None if it cannot be seen.
 
-    def __init__(self) -> None:
-        self._known: dict[str, NearestFolder | None] = {}
+    It looks at each folder once: use it for one pass.
+    """
 
-    def of(self, source: str) -> NearestFolder | None:
-        """Return the ground of a file; None if it cannot be seen."""
-        return self._at(os.path.dirname(unescape_path(source)))  # noqa: PTH120 - paths are text here
-
-    def _at(self, folder: str) -> NearestFolder | None:
-        if folder not in self._known:
-            self._known[folder] = self._look(folder)
-        return self._known[folder]
-
-    def _look(self, folder: str) -> NearestFolder | None:
+    @cache
+    def nearest(folder: str) -> NearestFolder | None:
         try:
             with os.scandir(folder) as listing:
                 is_empty = next(listing, None) is None
             status = os.stat(folder)  # noqa: PTH116 - paths are text here
         except (FileNotFoundError, NotADirectoryError):
             above = os.path.dirname(folder)  # noqa: PTH120 - the same
-            return None if above == folder else self._at(above)
+            return None if above == folder else nearest(above)
         except OSError:
             return None
-        return NearestFolder(
-            escape_path(folder), (status.st_dev, status.st_ino), is_empty, status.st_mtime_ns
-        )
+        identity = (status.st_dev, status.st_ino)
+        return NearestFolder(escape_path(folder), identity, is_empty, status.st_mtime_ns)
+
+    return nearest
 
 
 def _plan(

@@ -6,6 +6,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,72 +29,57 @@ _TOKEN_BYTES: Final = 32
 _NAMESPACE_NAME: Final = NAMESPACE_HEADER.lower().encode()
 
 
+@dataclass
 class NamespaceAccess:
-    """ASGI middleware: checks that the connection's peer may read the namespaces of the call.
+    """ASGI middleware: checks that the connection's peer may read the namespaces of the call."""
 
-    Args:
-        app: the application behind the middleware.
-        require: raises `AccessDenied` if the peer may not read the namespace.
-        default: the namespace of a call that names none.
-    """
-
-    def __init__(
-        self, app: ASGIApp, *, require: Callable[[Any, str], Awaitable[object]], default: str
-    ) -> None:
-        self._app = app
-        self._require = require
-        self._default = default
+    app: ASGIApp
+    """The application behind the middleware."""
+    require: Callable[[Any, str], Awaitable[object]]
+    """Raises `AccessDenied` if the peer may not read the namespace."""
+    default: str
+    """The namespace of a call that names none."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("state", {}).get("peer")
-        for namespace in chosen_namespaces(scope["headers"]) or [self._default]:
+        for namespace in chosen_namespaces(scope["headers"]) or [self.default]:
             if not is_namespace(namespace):
                 raise InvalidInput(f"{NAMESPACE_HEADER} names no valid namespace.", hint=NAMESPACE_RULE)
-            await self._require(peer, namespace)
-        await self._app(scope, receive, send)
+            await self.require(peer, namespace)
+        await self.app(scope, receive, send)
 
 
+@dataclass(repr=False)
 class TokenAccess:
     """ASGI middleware: admits requests with the token, all as one peer.
 
     Refuses everything else: a Host that is not ours (a name made to resolve to us), and any request from a
     web page, which has an Origin or a Sec-Fetch-Site. The token is taken from `X-Agentctx-Token`, from the
     header of the vendor's key, or from the path, where it is removed.
-
-    Args:
-        app: the application behind the middleware.
-        token: the token in the file.
-        peer: the peer of all requests.
-        namespaces: the allowed namespaces; the first is used for a request that names none.
-        run_of: returns the run whose token is in a path; the request's state then has it.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        token: str,
-        peer: Any,
-        namespaces: Sequence[str],
-        run_of: Callable[[bytes], Run | None] = lambda _: None,
-    ) -> None:
-        self._app = app
-        self._run_of = run_of
-        self._token = token.encode()
-        self._peer = peer
-        self._namespaces = tuple(namespaces)
+    app: ASGIApp
+    """The application behind the middleware."""
+    token: str
+    """The token in the file."""
+    peer: Any
+    """The peer of all requests."""
+    namespaces: Sequence[str]
+    """The allowed namespaces; the first is used for a request that names none."""
+    run_of: Callable[[bytes], Run | None] = lambda _: None
+    """Returns the run whose token is in a path; the request's state then has it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
         require_no_browser(headers)
-        inner, has_token = without_token_path(scope, self._token, self._run_of)
-        passed = list(headers) if has_token else without_token(headers, self._token)
-        state = {**inner.get("state", {}), "peer": self._peer}
+        inner, has_token = without_token_path(scope, self.token.encode(), self.run_of)
+        passed = list(headers) if has_token else without_token(headers, self.token.encode())
+        state = {**inner.get("state", {}), "peer": self.peer}
         run = state.get("run")
-        passed = with_namespace(passed, self._namespaces, run.namespaces if run else ())
+        passed = with_namespace(passed, self.namespaces, run.namespaces if run else ())
         inner = {**inner, "headers": passed, "state": state}
         try:
-            await self._app(inner, receive, send)
+            await self.app(inner, receive, send)
         finally:
             # Middleware that counts requests reads the incoming scope.
             scope.update({"route": inner["route"]} if "route" in inner else {})

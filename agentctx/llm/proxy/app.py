@@ -6,7 +6,8 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
 import structlog
@@ -83,6 +84,7 @@ class _Call:
         return self.vendor.model_of(path) or (self.prepared.model if self.prepared else "")
 
 
+@dataclass(repr=False)
 class Proxy:
     """Serves `/proxy/{vendor}/…`.
 
@@ -90,50 +92,38 @@ class Proxy:
     touched. If the vendor refuses a changed body, the call goes once more as it came. If the client
     disconnects, the exchange with the vendor ends. Replies, including errors, arrive as they were sent, with
     two headers added: the id of the injection's receipt, and why a refused context was left out.
-
-    Args:
-        upstreams: the connections to the vendors.
-        injector_of: returns the injector for a peer; None disables injection.
-        refusals: what vendors refused.
-        keys: the operator's keys by vendor, for requests without one.
-        note_refused: records in a receipt that the vendor refused the call with it.
-        own_runs: the runs of programs with an upstream of their own.
-        listen: returns a listener to each reply of a call that could take context.
     """
 
-    def __init__(
-        self,
-        upstreams: Upstreams,
-        injector_of: Callable[[Any, Callable[[str], bool]], Injector] | None,
-        refusals: Refusals | None = None,
-        *,
-        keys: Mapping[str, str] | None = None,
-        note_refused: Callable[[str], Awaitable[None]] | None = None,
-        own_runs: runs.Runs | None = None,
-        listen: ListenerFactory = lambda _: None,
-    ) -> None:
-        self._upstreams = upstreams
-        self._injector_of = injector_of
-        self._refusals = refusals or Refusals()
-        self._keys = dict(keys or {})
-        self._note_refused = note_refused
-        self._runs = own_runs
-        self._listen = listen
+    upstreams: Upstreams
+    """The connections to the vendors."""
+    injector_of: Callable[[Any, Callable[[str], bool]], Injector] | None
+    """Returns the injector for a peer; None disables injection."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """What vendors refused."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """The operator's keys by vendor, for requests without one."""
+    note_refused: Callable[[str], Awaitable[None]] | None = None
+    """Records in a receipt that the vendor refused the call with it."""
+    own_runs: runs.Runs | None = None
+    """The runs of programs with an upstream of their own."""
+    listen: ListenerFactory = lambda _: None
+    """Returns a listener to each reply of a call that could take context."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope.get("state", {})
         peer, run = state.get("peer"), state.get("run")
-        if self._runs is not None and scope["path"] == runs.PATH and scope["method"] == "POST":
-            scope["route"] = _Route(runs.PATH)
-            token = self._runs.begin(peer, await _read(receive))
+        if self.own_runs is not None and scope["path"] == runs.PATH and scope["method"] == "POST":
+            scope["route"] = SimpleNamespace(path=runs.PATH)
+            token = self.own_runs.begin(peer, await _read(receive))
             await _Reply(send).answer(200, token.encode(), b"text/plain")
             return
         vendor, target = _target(scope)
-        scope["route"] = _Route(f"{PREFIX}{vendor.name}")
+        # Requests are counted under this route, whatever the vendor's path is.
+        scope["route"] = SimpleNamespace(path=f"{PREFIX}{vendor.name}")
         is_own = run is not None and run.vendor == vendor.name
         request = UpstreamRequest(
             vendor=vendor.name,
-            base_url=run.base_url if is_own else self._upstreams.base_url(vendor.name),
+            base_url=run.base_url if is_own else self.upstreams.base_url(vendor.name),
             method=scope["method"],
             target=target,
             # The operator's key is for the operator's addresses.
@@ -151,7 +141,7 @@ class Proxy:
             await reply.answer(BAD_GATEWAY, refusal(vendor.name, error))
 
     def _with_key(self, vendor: Vendor, headers: Headers) -> Headers:
-        key = self._keys.get(vendor.name)
+        key = self.keys.get(vendor.name)
         return [*headers, vendor.key_line(key)] if key and not vendor.has_key(headers) else headers
 
     async def _prepared(self, vendor: Vendor, request: UpstreamRequest, headers: Headers, peer: Any) -> _Call:
@@ -159,11 +149,11 @@ class Proxy:
         call = _Call(vendor=vendor, request=request, original=request.body, peer=peer, scope=scope)
         path = request.target.partition(b"?")[0].decode("latin-1")
         dialect = vendor.dialect_of(request.method, path)
-        if dialect is None or self._injector_of is None or is_sealed(headers):
+        if dialect is None or self.injector_of is None or is_sealed(headers):
             return call
         in_path = vendor.model_of(path)
-        injector = self._injector_of(
-            peer, lambda model: self._refusals.rests(request.base_url, in_path or model)
+        injector = self.injector_of(
+            peer, lambda model: self.refusals.rests(request.base_url, in_path or model)
         )
         prepared = await injector.prepare_call(JsonBody(dialect, request.body), call.scope)
         outgoing = replace(request, body=prepared.body)
@@ -177,7 +167,7 @@ class Proxy:
 
     async def _forward(self, call: _Call, send: Send) -> int | None:
         """Pass the reply on. If the vendor refuses a changed body, return the status instead."""
-        async with self._upstreams.send(call.request) as reply:
+        async with self.upstreams.send(call.request) as reply:
             if call.is_changed and reply.status_code in REFUSING:
                 return reply.status_code
             own_headers = _own_headers(call)
@@ -188,7 +178,7 @@ class Proxy:
             await send({"type": "http.response.start", "status": reply.status_code, "headers": head})
             is_whole = False
             try:
-                async with aclosing(self._upstreams.pieces(call.vendor.name, reply)) as pieces:
+                async with aclosing(self.upstreams.pieces(call.vendor.name, reply)) as pieces:
                     async for data in pieces:
                         if listener is not None:
                             listener.feed(data)
@@ -202,25 +192,25 @@ class Proxy:
 
     async def _note_outcome(self, call: _Call, *, is_taken: bool) -> _Call:
         """Learn from the status of a call that had context, or whose context was refused."""
-        if call.prepared is None or self._injector_of is None or not (call.is_changed or call.refusal):
+        if call.prepared is None or self.injector_of is None or not (call.is_changed or call.refusal):
             return call
         upstream, model = call.request.base_url, call.model
         if call.refusal is None:
             if is_taken:
-                self._refusals.note_taken(upstream, model)
+                self.refusals.note_taken(upstream, model)
             return call
-        if (context := call.prepared.context) and context.injection_id and self._note_refused:
-            await self._note_refused(context.injection_id)
+        if (context := call.prepared.context) and context.injection_id and self.note_refused:
+            await self.note_refused(context.injection_id)
         if not is_taken:
             return call
-        self._refusals.note_refused(upstream, model, call.refusal)
-        injector = self._injector_of(call.peer, lambda _: False)
+        self.refusals.note_refused(upstream, model, call.refusal)
+        injector = self.injector_of(call.peer, lambda _: False)
         return replace(call, prepared=injector.refused(call.prepared, call.original))
 
     def _listener(self, call: _Call, status: int, headers: Mapping[str, str]) -> ReplyListener | None:
         if call.dialect is None or call.prepared is None:
             return None
-        return self._listen(Exchange(call.peer, call.scope, call.dialect, call.prepared, status, headers))
+        return self.listen(Exchange(call.peer, call.scope, call.dialect, call.prepared, status, headers))
 
 
 class _Reply:
@@ -238,13 +228,6 @@ class _Reply:
         headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
-
-
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """The route under which a request is counted, whatever the vendor's path is."""
-
-    path: str
 
 
 def _target(scope: Scope) -> tuple[Vendor, bytes]:

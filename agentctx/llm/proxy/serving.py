@@ -114,8 +114,8 @@ async def open_proxy(
     context: ContextMethod,
     save: SaveMethod,
     on_erased: Callable[[ErasureListener], None],
-    refusals: Refusals | None = None,
-    receipts: ReceiptLog | None = None,
+    refusals: Refusals,
+    receipts: ReceiptLog,
     runs: Runs | None = None,
 ) -> AsyncIterator[ASGIApp]:
     """Open the proxy as an application for the socket; at exit, its connections to the vendors are closed.
@@ -148,7 +148,7 @@ async def open_proxy(
         injectors.of if settings.embedding.rag.enabled else None,
         refusals,
         keys=_keys(proxy),
-        note_refused=receipts.refuse if receipts else None,
+        note_refused=receipts.refuse,
         own_runs=runs,
         listen=capture.listen if proxy.capture else lambda _: None,
     )
