@@ -9,17 +9,16 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 import structlog
 import uvicorn
-from httpx._transports import default
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests import made_once
 from tests.amount import examples
 
 if TYPE_CHECKING:
@@ -70,8 +69,7 @@ class _Hasty:
 
 # Hundreds of tests stop a server that runs in their process.
 vars(uvicorn.server)["asyncio"] = _Hasty()
-# Each of hundreds of clients would read the system's certificates.
-vars(default)["create_ssl_context"] = cache(default.create_ssl_context)
+made_once.share()
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
