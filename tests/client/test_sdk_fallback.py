@@ -10,8 +10,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from agentctx.client import sdk
@@ -99,6 +97,8 @@ async def test_while_no_daemon_listens_calls_go_to_the_vendor(
 async def test_a_client_warns_once_and_returns_to_the_daemon(
     vendor: FakeProviderServer, tmp_path: Path, closing: ExitStack, caplog: pytest.LogCaptureFixture
 ) -> None:
+    import openai
+
     path = tmp_path / "s"
     ask = asking(closing, "openai", path, vendor)
     await asyncio.to_thread(ask)
@@ -125,13 +125,21 @@ async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     writer.close()
 
 
+def connection_errors() -> tuple[type[Exception], ...]:
+    """Return the SDKs' errors. Their imports take seconds, and every process collects these tests."""
+    import anthropic
+    import openai
+
+    return openai.APIConnectionError, anthropic.APIConnectionError
+
+
 @pytest.mark.parametrize("kind", ["openai", "async_openai", "anthropic", "async_anthropic"])
 async def test_a_call_that_the_daemon_has_read_never_goes_to_the_vendor_too(
     kind: str, vendor: FakeProviderServer, tmp_path: Path, closing: ExitStack
 ) -> None:
     server = await asyncio.start_unix_server(_hang_up, tmp_path / "s")
     async with server:
-        with pytest.raises((openai.APIConnectionError, anthropic.APIConnectionError)):
+        with pytest.raises(connection_errors()):
             await asyncio.to_thread(asking(closing, kind, tmp_path / "s", vendor))
     assert vendor.requests == []
 
@@ -148,7 +156,7 @@ async def test_a_socket_that_nobody_serves_any_more_counts_as_absence(
 @pytest.mark.parametrize("make", [sdk.openai, sdk.anthropic])
 def test_without_a_fallback_the_call_fails(make: Any, tmp_path: Path) -> None:
     client = make(tmp_path / "none.sock", api_key="k", max_retries=0)
-    with client, pytest.raises((openai.APIConnectionError, anthropic.APIConnectionError)):
+    with client, pytest.raises(connection_errors()):
         client.models.list()
 
 

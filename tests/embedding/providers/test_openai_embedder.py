@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import openai
 import pytest
 
 from agentctx.embedding.providers.openai_embedder import LIMITS, OpenAIEmbedder
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
 from agentctx_testing.fake_provider.faults import HttpFault
 from agentctx_testing.fake_provider.serving import running
+
+if TYPE_CHECKING:
+    import openai
 
 KEY = "sk-s3cret"
 MODEL = "tiny"
@@ -105,9 +107,16 @@ def base_url(script: Script) -> Iterator[str]:
     server.server_close()
 
 
+def connected(key: str, base_url: str) -> openai.AsyncOpenAI:
+    """Return a client. The import takes a second, and every process collects these tests."""
+    import openai
+
+    return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0)
+
+
 @pytest.fixture
 async def client(base_url: str) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(api_key=KEY, base_url=base_url, max_retries=0) as client:
+    async with connected(KEY, base_url) as client:
         yield client
 
 
@@ -259,7 +268,7 @@ class TestFailures:
         assert caught.value.disposition is Disposition.STOP
 
     async def test_a_refused_connection_is_retried(self) -> None:
-        async with openai.AsyncOpenAI(api_key=KEY, base_url="http://127.0.0.1:1/v1", max_retries=0) as client:
+        async with connected(KEY, "http://127.0.0.1:1/v1") as client:
             with pytest.raises(ProviderFailed, match="cannot be reached") as caught:
                 await OpenAIEmbedder(client).embed_query("x")
         assert caught.value.disposition is Disposition.RETRY
@@ -310,8 +319,7 @@ async def test_without_openai_the_error_says_how_to_install_it(monkeypatch: pyte
 async def test_rate_limit_resets_are_a_pause_only_for_429(status: int, disposition: Disposition) -> None:
     async with running(dimension=8) as server:
         server.script(HttpFault.with_status(status, headers={"x-ratelimit-reset-requests": "1m30s"}))
-        base_url = server.base_url("openai")
-        async with openai.AsyncOpenAI(api_key="key", base_url=base_url, max_retries=0) as client:
+        async with connected("key", server.base_url("openai")) as client:
             with pytest.raises(ProviderFailed) as failure:
                 await OpenAIEmbedder(client, dimensions=8).embed(["one"])
     assert failure.value.disposition is disposition

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import chromadb
 import pytest
 
 from agentctx.embedding.vector_stores.chroma import ChromaVectorStore
@@ -39,6 +38,8 @@ def chroma_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @contextmanager
 def own_client(port: int) -> Iterator[Any]:
+    import chromadb  # late: every process collects these tests
+
     client = chromadb.HttpClient(host="127.0.0.1", port=port)
     try:
         yield client

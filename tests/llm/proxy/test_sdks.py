@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import openai
 import pytest
 
 from agentctx.client.sdk import anthropic as sync_anthropic
@@ -17,6 +15,10 @@ from agentctx.client.sdk import openai as sync_openai
 from agentctx_testing.fake_provider.answers import FakeAnswer, ToolCall
 from agentctx_testing.fake_provider.faults import HttpFault
 from tests.llm.proxy.running_proxy import HEADING, QUESTION, RunningProxy
+
+if TYPE_CHECKING:  # each process would load them to collect the tests
+    import anthropic
+    import openai
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,6 +43,8 @@ async def gpt(
     if request.param == "socket":
         client = async_openai(proxy.socket, session=tmp_path.name, api_key="k", max_retries=0)
     else:
+        import openai
+
         client = openai.AsyncOpenAI(
             base_url=f"http://127.0.0.1:{proxy.port}/t/{proxy.token}/proxy/openai/v1",
             api_key="k",
@@ -57,6 +61,8 @@ async def claude(
     if request.param == "socket":
         client = async_anthropic(proxy.socket, session=tmp_path.name, api_key="k", max_retries=0)
     else:
+        import anthropic
+
         client = anthropic.AsyncAnthropic(
             base_url=f"http://127.0.0.1:{proxy.port}/proxy/anthropic",
             auth_token="bearer",
@@ -130,6 +136,8 @@ async def test_openai_abort(gpt: openai.AsyncOpenAI, proxy: RunningProxy) -> Non
 
 
 async def test_openai_errors_are_the_vendors(gpt: openai.AsyncOpenAI, proxy: RunningProxy) -> None:
+    import openai
+
     proxy.vendor.script(HttpFault.with_status(429, hint="seconds", after_s=3))
     with pytest.raises(openai.RateLimitError) as caught:
         await gpt.chat.completions.create(model=GPT, messages=USER)

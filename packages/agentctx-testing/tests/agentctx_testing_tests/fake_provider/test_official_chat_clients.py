@@ -11,9 +11,10 @@ import pytest
 from agentctx_testing.fake_provider.answers import FakeAnswer, ToolCall
 from agentctx_testing.fake_provider.faults import HttpFault
 from agentctx_testing.fake_provider.serving import FakeProviderServer
+from agentctx_testing_tests.fake_provider.late import Late
 
-openai = pytest.importorskip("openai")
-anthropic = pytest.importorskip("anthropic")
+openai = Late("openai")
+anthropic = Late("anthropic")
 
 GPT, CLAUDE = "gpt-5.4-mini", "claude-opus-4-8"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

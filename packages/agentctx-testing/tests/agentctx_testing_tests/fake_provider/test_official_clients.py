@@ -11,6 +11,7 @@ import pytest
 
 from agentctx_testing.fake_provider.faults import HttpFault
 from agentctx_testing.fake_provider.serving import FakeProviderServer, running
+from agentctx_testing_tests.fake_provider.late import Late
 
 if TYPE_CHECKING:
     from cohere import AsyncClientV2
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 Encoding = Literal["float", "base64"]
 
-openai = pytest.importorskip("openai")
+openai = Late("openai")
 cohere = pytest.importorskip("cohere")
 
 
