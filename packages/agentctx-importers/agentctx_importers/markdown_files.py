@@ -1,7 +1,7 @@
 """An entry as a Markdown file that a person can read, and back. No I/O.
 
 The front matter is that of basic-memory (`title`, `type`, `permalink`, `tags`) and of the Open Knowledge
-Format (`type`, `timestamp`); the text is the content, unchanged.
+Format (`type`, `generated`); the text is the content, unchanged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def document(entry: EntryView) -> str:
     }
     head |= {name: attributes.pop(name) for name in _LABELS if isinstance(attributes.get(name), str)}
     head |= {name: fields[name] for name in _SHOWN if name in fields}
-    head["timestamp"] = entry.updated
+    head["generated"] = {"by": entry.agent or _REST, "at": entry.updated}
     rest: dict[str, Any] = {name: fields[name] for name in _HIDDEN if name in fields}
     if attributes:
         rest["attributes"] = attributes
@@ -67,7 +67,8 @@ def entry_of(where: str, text: str, changed: int) -> ImportEntry | RefusedItem:
     If people have changed its labels or text, they did so at `changed` (milliseconds).
     """
     head, body = split_front_matter(text)
-    if "id" not in head or "timestamp" not in head:
+    generated = head.get("generated")
+    if "id" not in head or not isinstance(generated, dict):
         return RefusedItem(where, "It was not written by `agentctx export --to markdown`.")
     rest = head.get(_REST, {})
     attributes = rest.pop("attributes", {}) if isinstance(rest, dict) else None
@@ -82,7 +83,7 @@ def entry_of(where: str, text: str, changed: int) -> ImportEntry | RefusedItem:
         | rest
         | {
             "collection": head.get("type"),
-            "updated": head["timestamp"],
+            "updated": generated.get("at"),
             "content": body.removeprefix("\n").removesuffix("\n"),
             "attributes": attributes,
         },

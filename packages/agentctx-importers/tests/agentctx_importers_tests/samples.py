@@ -59,7 +59,7 @@ def _markdown(folder: Path) -> Path:
             "namespace": "default",
             "key": f"window {number}",
             "created": "2026-01-01T00:00:00.000Z",
-            "timestamp": "2026-01-02T00:00:00.000Z",
+            "generated": {"by": "codex", "at": "2026-01-02T00:00:00.000Z"},
         }
         (folder / f"{number}.md").write_text(f"{written(head)}\nTuesdays.\n", "utf-8")
     (folder / "index.md").write_text("# Index\n")
