@@ -25,6 +25,7 @@ MARK: Final = "agentctx"
 _SESSIONS: Final = "SELECT id, directory, parent_id FROM session ORDER BY time_created, id"
 _MESSAGES: Final = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
 _PARTS: Final = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
+_NEWER: Final = "session_v2"
 _MAX_ERROR_CHARS: Final = 4_000
 
 
@@ -41,6 +42,11 @@ def _files(folder: Path) -> Iterable[Path]:
 
 def _sessions(file: Path) -> Iterator[tuple[PastSession, Records]]:
     with opened_database(file) as database:
+        if database.has(_NEWER):
+            yield (
+                PastSession(file.stem),
+                [RefusedItem(str(file), "Sessions of opencode 2 cannot be read yet.")],
+            )
         for name, folder, parent in database.rows(_SESSIONS, "session"):
             about = PastSession(str(name), folder if isinstance(folder, str) else "")
             yield about, _messages(database, str(name), is_users=parent is None)

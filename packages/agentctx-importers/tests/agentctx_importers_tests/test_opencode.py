@@ -133,6 +133,15 @@ def test_a_database_in_use_is_read_and_nothing_in_it_runs(database: Path, tmp_pa
         writer.close()
 
 
+def test_sessions_of_the_next_version_are_refused_and_the_others_read(database: Path) -> None:
+    with sqlite3.connect(database) as writer:
+        writer.execute("CREATE TABLE session_v2 (id text)")
+    refused, *read = TRANSCRIPTS.read(database)
+    assert isinstance(refused, RefusedItem)
+    assert "opencode 2" in refused.reason
+    assert len(read) == 4
+
+
 @pytest.mark.parametrize("data", ["", "[]", "x" * 100, json.dumps({"role": "user", "time": 7}), "null"])
 def test_a_damaged_message_is_refused_or_says_nothing(data: str, database: Path) -> None:
     with sqlite3.connect(database) as writer:
