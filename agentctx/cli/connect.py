@@ -290,7 +290,13 @@ def _offer_past(ctx: typer.Context, tell: Tell, *, asks: bool) -> None:
         from agentctx.cli.import_ import import_memory
 
         for each in memories:
-            import_memory(ctx, each.kind, from_other=True)
+            tell(f"{each.kind}:")
+            try:
+                import_memory(ctx, each.kind, from_other=True)
+            except typer.Exit:  # it has said what failed
+                continue
+            except AgentctxError as error:
+                print_error(error)
 
 
 def _program() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -393,16 +394,22 @@ def test_memories_of_other_programs_are_offered(
     wanted: bool,
 ) -> None:
     sessions = import_from.FoundMemory("claude-code", "past sessions of Claude Code", 2_140)
-    monkeypatch.setattr(import_from, "found", lambda: [sessions])
+    notes = import_from.FoundMemory("obsidian", "Obsidian", 1)
+    monkeypatch.setattr(import_from, "found", lambda: [sessions, notes])
     imported: list[str] = []
-    monkeypatch.setattr(import_, "import_memory", lambda _, kind, **__: imported.append(kind))
+
+    def import_memory(_: object, kind: str, **__: object) -> None:
+        imported.append(kind)
+        raise typer.Exit(1)  # one line of it was damaged
+
+    monkeypatch.setattr(import_, "import_memory", import_memory)
     asked = on_a_terminal(monkeypatch, f"y\n{answer}\n")
     assert run(["--socket", "/run/a.sock", "connect", "codex"]) == 0
     shown = capsys.readouterr().out
     assert "past sessions of Claude Code: 2,140 files not imported yet" in shown
     assert "`agentctx import --from claude-code --dry-run`" in shown
     assert "Import all of this now? [y/N]" in asked.written()
-    assert imported == ["claude-code"] * wanted
+    assert imported == (["claude-code", "obsidian"] if wanted else [])
     for quiet in (["--yes", "--json"], ["--yes", "--dry-run"], ["--yes", "--undo"]):
         assert run(["connect", "codex", *quiet]) == 0
         assert "not imported yet" not in capsys.readouterr().out
