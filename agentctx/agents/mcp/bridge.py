@@ -28,7 +28,8 @@ from agentctx.agents.mcp.protocol import (
     step,
     tool_result,
 )
-from agentctx.agents.mcp.tools import HOOK_TOOL, InvalidToolArguments, ToolScope, call_steps, failure_text
+from agentctx.agents.mcp.tool_list import HOOK_TOOL
+from agentctx.agents.mcp.tools import InvalidToolArguments, ToolScope, call_steps, failure_text
 from agentctx.config.project import OUTSIDE, own_namespace, project_of
 from agentctx.names import name_from
 

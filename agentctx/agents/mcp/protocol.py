@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agentctx.agents.mcp.tools import HOOK_TOOL, INSTRUCTIONS, PROMPTS, TOOLS, prompt_messages
+from agentctx.agents.mcp.tool_list import HOOK_TOOL, INSTRUCTIONS, PROMPTS, TOOLS, prompt_messages
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSIONS: Final = ("2026-07-28",)

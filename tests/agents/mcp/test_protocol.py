@@ -12,7 +12,7 @@ from agentctx.agents.mcp.protocol import (
     step,
     tool_result,
 )
-from agentctx.agents.mcp.tools import INSTRUCTIONS
+from agentctx.agents.mcp.tool_list import INSTRUCTIONS
 
 STATELESS = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
 

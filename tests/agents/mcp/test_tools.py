@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from agentctx.agents.mcp.tool_list import TOOLS
 from agentctx.agents.mcp.tools import (
-    TOOLS,
     InvalidToolArguments,
     ToolScope,
     failure_text,
