@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,11 +28,11 @@ from agentctx.agents.mcp.protocol import (
     step,
     tool_result,
 )
+from agentctx.agents.mcp.tool_calls import call_steps
 from agentctx.agents.mcp.tools import (
     ApiRequest,
     InvalidToolArguments,
     ToolScope,
-    call_steps,
     failure_text,
     late_text,
 )
@@ -68,6 +69,7 @@ class McpEndpoint:
 
     def __init__(self, api: ASGIApp) -> None:
         self._api = api
+        self._secret = os.urandom(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = await self._answer(scope, receive)
@@ -119,20 +121,24 @@ class McpEndpoint:
             text, failed = late_text(call.name, TIMEOUT_S), True
         return tool_result(call, text, failed=failed, version=__version__)
 
-    async def _outcome(self, call: McpToolCall, scope: Scope, headers: dict[str, str]) -> tuple[str, bool]:
-        steps = call_steps(call.name, call.arguments, _scope_of(headers, call))
+    async def _outcome(self, call: McpToolCall, scope: Scope, headers: dict[str, str]) -> tuple[Any, bool]:
+        steps = call_steps(call, _scope_of(headers, call), secret=self._secret)
         reply = None
         while True:
             try:
                 request = steps.send(reply)
             except StopIteration as done:
-                return str(done.value), False
+                return done.value, False
             status, reply = await self._ask(scope, request)
-            if status not in _OK:
+            if status not in _OK and not request.optional:
                 return _refused(reply), True
+            reply = reply if status in _OK else None
 
     async def _ask(self, outer: Scope, request: ApiRequest) -> tuple[int, Any]:
         body = b"" if request.body is None else json.dumps(request.body).encode()
+        if request.is_asked:
+            peer = replace(outer["state"]["peer"], via="mcp")
+            outer = {**outer, "state": {**outer["state"], "peer": peer}}
         status, reply = await call_api(self._api, outer, request.method, request.path, body)
         return status, json.loads(reply)
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final
 
 from agentctx import __version__
@@ -18,6 +19,7 @@ from agentctx.agents.arguments import UsageError, last_of, namespaces_in, parsed
 from agentctx.agents.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
 from agentctx.agents.hooks.hook import handle
 from agentctx.agents.hooks.hook_events import CLIENTS
+from agentctx.agents.mcp.asking import UNANSWERED, Answer, Ask, answer_to
 from agentctx.agents.mcp.protocol import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -28,8 +30,9 @@ from agentctx.agents.mcp.protocol import (
     step,
     tool_result,
 )
+from agentctx.agents.mcp.tool_calls import call_steps
 from agentctx.agents.mcp.tool_list import HOOK_TOOL
-from agentctx.agents.mcp.tools import InvalidToolArguments, ToolScope, call_steps, failure_text
+from agentctx.agents.mcp.tools import ApiRequest, InvalidToolArguments, ToolScope, failure_text
 from agentctx.config.project import OUTSIDE, own_namespace, project_of
 from agentctx.names import name_from
 
@@ -41,8 +44,10 @@ _UNREADABLE: Final = (
 )
 MAX_MESSAGE_BYTES: Final = 8 << 20
 MAX_CALLS: Final = 8
-"""Maximum number of concurrent tool calls; further ones wait."""
+"""Maximum number of concurrent tool calls, without those that wait for the user; further ones wait."""
 MAX_UNANSWERED: Final = 64
+ANSWER_S: Final = 600.0
+"""How long a form waits for the user."""
 
 
 def main(args: Sequence[str]) -> int:
@@ -64,6 +69,46 @@ def main(args: Sequence[str]) -> int:
     return 0
 
 
+class Questions:
+    """Sends forms to the client, and gives each answer to the call that waits for it."""
+
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self._send = send
+        self._waiting: dict[str, tuple[object, SimpleQueue[Any]]] = {}  # by id of the form: call and replies
+        self.cancelled: set[object] = set()
+
+    def ask(self, call: object, question: Ask) -> Answer:
+        """Show a form for a call until it is answered or the call is cancelled, for 10 minutes at most."""
+        number, replies = f"form-{os.urandom(8).hex()}", SimpleQueue[Any]()
+        self._waiting[number] = call, replies
+        try:
+            if not self.cancelled & {call, None}:
+                request = {"id": number, "method": "elicitation/create", "params": question.form}
+                self._send({"jsonrpc": "2.0", **request})
+                return answer_to(question, replies.get(timeout=ANSWER_S)["result"])
+        except (Empty, KeyError):
+            withdrawn = {"requestId": number, "reason": UNANSWERED}
+            self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": withdrawn})
+        finally:
+            del self._waiting[number]
+        return Answer(why=UNANSWERED)
+
+    def receive(self, message: object) -> None:
+        """Take answers and cancellations out of what the client sends."""
+        match message:
+            case {"method": "notifications/cancelled", "params": {"requestId": str() | int() as call}}:
+                self.cancel(call)
+            case {"id": str(number), **rest} if "method" not in rest and number in self._waiting:
+                self._waiting[number][1].put(message)
+
+    def cancel(self, cancelled: str | int | None) -> None:
+        """End the questions of a call; None: of all that ever come, since the client is gone."""
+        self.cancelled.add(cancelled)
+        for call, replies in list(self._waiting.values()):
+            if cancelled in {call, None}:
+                replies.put({})
+
+
 class Bridge:
     """Answers the messages of one client."""
 
@@ -75,6 +120,9 @@ class Bridge:
         self._writing = threading.Lock()
         self._slots = threading.BoundedSemaphore(MAX_CALLS)
         self._threads: set[threading.Thread] = set()
+        self._questions = Questions(self._send)
+        self._forms = 0
+        self._secret = os.urandom(32)
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer each line until the stream ends, then wait for the running calls."""
@@ -85,6 +133,7 @@ class Bridge:
                 self._send(error(None, INVALID_REQUEST, f"The message exceeds {MAX_MESSAGE_BYTES} bytes."))
             elif line.strip():
                 self._receive(line)
+        self._questions.cancel(None)
         for thread in list(self._threads):
             thread.join(TIMEOUT_S * 2)
 
@@ -97,7 +146,9 @@ class Bridge:
         if isinstance(message, list):  # a batch, as in revision 2025-03-26
             self._start(partial(self._batch, message))
             return
-        decided = step(message, version=__version__)
+        self._questions.receive(message)
+        decided = step(message, version=__version__, forms=self._forms)
+        self._forms = self._forms if decided.forms is None else decided.forms
         for reply in decided.messages:
             self._send(reply)
         if (call := decided.call) is not None:
@@ -109,7 +160,8 @@ class Bridge:
             return
         replies: list[Message] = []
         for message in messages:
-            decided = step(message, version=__version__)
+            self._questions.receive(message)
+            decided = step(message, version=__version__, forms=self._forms)
             replies += decided.messages
             if decided.call is not None:
                 replies.append(self._run(decided.call))
@@ -143,21 +195,35 @@ class Bridge:
             text, failed = _UNREADABLE, True
         return tool_result(call, text, failed=failed, version=__version__)
 
-    def _outcome(self, call: McpToolCall) -> str:
+    def _outcome(self, call: McpToolCall) -> str | Message:
         scope = self._scope._replace(session=name_from(call.conversation or self._scope.session))
         if call.name == HOOK_TOOL:
             return json.dumps(self._hook(call.arguments))
-        steps = call_steps(call.name, call.arguments, scope)
-        path = socket_path(self._named_socket)
-        reply = None
+        steps = call_steps(call, scope, secret=self._secret)
+        reply: Any = None
         while True:
             try:
                 request = steps.send(reply)
             except StopIteration as done:
-                return str(done.value)
-            is_save = request.path == "/v1/entries"
-            send = self._save if is_save else partial(ask, timeout_s=TIMEOUT_S)
-            reply = send(path, request.method, request.path, request.body)
+                outcome: str | Message = done.value
+                return outcome
+            reply = self._answer(call, request) if isinstance(request, Ask) else self._reply(request)
+
+    def _answer(self, call: McpToolCall, question: Ask) -> Answer:
+        self._slots.release()  # a person takes minutes
+        try:
+            return self._questions.ask(call.id, question)
+        finally:
+            self._slots.acquire()
+
+    def _reply(self, request: ApiRequest) -> Any:
+        send = self._save if request.path == "/v1/entries" else partial(ask, timeout_s=TIMEOUT_S)
+        try:
+            return send(socket_path(self._named_socket), request.method, request.path, request.body)
+        except DaemonRefused:
+            if request.optional:
+                return None
+            raise
 
     def _save(self, *request: Any) -> Any:
         """Send a save. One that is repeated because it was not answered counts as the same."""
@@ -187,6 +253,12 @@ class Bridge:
         return answer or {}
 
     def _send(self, message: Message | list[Message]) -> None:
+        if (
+            isinstance(message, dict)
+            and "method" not in message
+            and message["id"] in self._questions.cancelled
+        ):
+            return
         line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         with self._writing:
             self._replies.write(line)
@@ -198,8 +270,8 @@ def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> T
     folder = env.get("CLAUDE_PROJECT_DIR") or os.curdir
     session = env.get("CLAUDE_CODE_SESSION_ID") or f"mcp-{os.getpid()}-{os.urandom(3).hex()}"
     if named:
-        return ToolScope(named[0], session, agent, also=tuple(named[1:]))
-    return ToolScope(project_of(folder), session, agent, own=own_namespace(), also=(OUTSIDE,))
+        return ToolScope(named[0], session, agent, also=tuple(named[1:]), seen={})
+    return ToolScope(project_of(folder), session, agent, own=own_namespace(), also=(OUTSIDE,), seen={})
 
 
 def _take_over_streams() -> tuple[BinaryIO, BinaryIO]:

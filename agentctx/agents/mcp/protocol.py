@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agentctx.agents.mcp.tool_list import HOOK_TOOL, INSTRUCTIONS, PROMPTS, TOOLS, prompt_messages
+from agentctx.agents.mcp.asking import ANSWER, can_show_forms
+from agentctx.agents.mcp.tool_list import HOOK_TOOL, INSTRUCTIONS, PROMPTS, prompt_messages, tools_for
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSIONS: Final = ("2026-07-28",)
@@ -29,6 +30,11 @@ _SUBJECTS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read
 _LIST_TTL_MS: Final = 3_600_000
 """The lists do not change while the bridge runs; a newer bridge is noticed within an hour."""
 
+_FORMS_SINCE: Final = "2025-06-18"
+_MAX_FORMS: Final = 100
+_MAX_ROUNDS: Final = 8
+"""The most forms if each answer repeats the call: the official clients give up after ten times."""
+
 Message = dict[str, Any]
 
 
@@ -37,24 +43,31 @@ MAX_BATCH: Final = 64
 
 
 class McpToolCall(NamedTuple):
-    """A tool call to run. `conversation` is the client's id of the thread, if the call has one."""
+    """A tool call to run. `conversation` is the client's id of the thread, if the call has one.
+
+    `forms` is the most forms that the client shows in it; a stateless one repeats it with `state`, `answer`.
+    """
 
     id: str | int
     name: str
     arguments: Message
     conversation: str | None
     is_stateless: bool
+    forms: int = 0
+    state: object = None
+    answer: object = None
 
 
 class McpStep(NamedTuple):
-    """The messages to send now, and the tool call whose result is sent later."""
+    """The messages to send now, the tool call whose result is sent later, and `forms` after a handshake."""
 
     messages: tuple[Message, ...] = ()
     call: McpToolCall | None = None
+    forms: int | None = None
 
 
-def step(message: object, *, version: str) -> McpStep:
-    """Decide how to answer a message. `version` is this program's own."""
+def step(message: object, *, version: str, forms: int = 0) -> McpStep:
+    """Decide how to answer a message. `version` is this program's own, `forms` that of the handshake."""
     if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
         is_reply = isinstance(message, dict) and ("result" in message or "error" in message)
         return McpStep() if is_reply else _failed(None, INVALID_REQUEST, "This is not a JSON-RPC request.")
@@ -66,7 +79,7 @@ def step(message: object, *, version: str) -> McpStep:
     params = {} if message.get("params") is None else message["params"]
     if not isinstance(params, dict):
         return _failed(request_id, INVALID_PARAMS, "`params` is not an object.")
-    return _answer(request_id, method, params, version)
+    return _answer(request_id, method, params, version, forms)
 
 
 def batch_problem(messages: list[Any]) -> Message | None:
@@ -131,8 +144,13 @@ def _id_of(message: Message) -> str | int | None:
     return request_id if isinstance(request_id, str | int) else None
 
 
-def tool_result(call: McpToolCall, text: str, *, failed: bool, version: str) -> Message:
-    """Build the reply to a tool call. It has only text: given JSON too, clients show the model only that."""
+def tool_result(call: McpToolCall, text: str | Message, *, failed: bool, version: str) -> Message:
+    """Build the reply to a tool call. It has only text: given JSON too, clients show the model only that.
+
+    Instead of text it may be a question, which a stateless client has to answer.
+    """
+    if not isinstance(text, str):
+        return _reply(call.id, _complete(text, version) | {"resultType": "input_required"})
     result: Message = {"content": [{"type": "text", "text": text}], "isError": failed}
     return _reply(call.id, _complete(result, version) if call.is_stateless else result)
 
@@ -147,7 +165,7 @@ def _failed(request_id: str | int | None, code: int, text: str, data: Message | 
     return McpStep((error(request_id, code, text, data),))
 
 
-def _answer(request_id: str | int, method: str, params: Message, version: str) -> McpStep:
+def _answer(request_id: str | int, method: str, params: Message, version: str, forms: int) -> McpStep:
     meta = params.get("_meta")
     meta = meta if isinstance(meta, dict) else {}
     asked = meta.get(f"{_META}protocolVersion")
@@ -157,18 +175,26 @@ def _answer(request_id: str | int, method: str, params: Message, version: str) -
     if asked is not None and method in _HANDSHAKE_METHODS:
         return _failed(request_id, METHOD_NOT_FOUND, f"{asked} has no {method}.")
     is_stateless = asked is not None or method == "server/discover"
+    if is_stateless:
+        forms = _MAX_ROUNDS if can_show_forms(meta.get(f"{_META}clientCapabilities")) else 0
     if method == "tools/call":
-        return _call(request_id, params, meta, is_stateless)
+        return _call(request_id, params, meta, is_stateless, forms)
     if method == "subscriptions/listen":
         return McpStep((_acknowledged(request_id),))
-    result = _result(method, params, version)
+    result = _result(method, params, version, forms)
     if isinstance(result, str):
         code = INVALID_PARAMS if method in {"prompts/get", "resources/read"} else METHOD_NOT_FOUND
         return _failed(request_id, code, result)
-    return McpStep((_reply(request_id, _stamped(method, result, version) if is_stateless else result),))
+    reply = _reply(request_id, _stamped(method, result, version) if is_stateless else result)
+    return McpStep((reply,), forms=_forms_after(params, result) if method == "initialize" else None)
 
 
-def _result(method: str, params: Message, version: str) -> Message | str:
+def _forms_after(params: Message, handshake: Message) -> int:
+    is_able = handshake["protocolVersion"] >= _FORMS_SINCE and can_show_forms(params.get("capabilities"))
+    return _MAX_FORMS if is_able else 0
+
+
+def _result(method: str, params: Message, version: str, forms: int) -> Message | str:
     """Return the result of a request that does not need the daemon, or the text of its error."""
     match method:
         case "initialize":
@@ -182,7 +208,7 @@ def _result(method: str, params: Message, version: str) -> Message | str:
         case "ping" | "logging/setLevel":
             result = {}
         case "tools/list":
-            result = {"tools": TOOLS}
+            result = {"tools": tools_for(forms)}
         case "prompts/list":
             result = {"prompts": PROMPTS}
         case "prompts/get":
@@ -216,16 +242,19 @@ def _server_info(version: str) -> Message:
     return {"name": "agentctx", "title": "agentctx memory", "version": version}
 
 
-def _call(request_id: str | int, params: Message, meta: Message, is_stateless: bool) -> McpStep:
+def _call(request_id: str | int, params: Message, meta: Message, is_stateless: bool, forms: int) -> McpStep:
     name, arguments = params.get("name"), params.get("arguments")
     arguments = {} if arguments is None else arguments
-    if name not in [HOOK_TOOL, *(tool["name"] for tool in TOOLS)]:  # a name may be unhashable
+    if name not in [HOOK_TOOL, *(tool["name"] for tool in tools_for(forms))]:  # a name may be unhashable
         return _failed(request_id, INVALID_PARAMS, f"Unknown tool {str(name)[:80]!r}. Use one of tools/list.")
     if not isinstance(arguments, dict):
         return _failed(request_id, INVALID_PARAMS, "`arguments` is not an object.")
     conversation = meta.get("threadId")
     thread = conversation if isinstance(conversation, str) else None
-    return McpStep(call=McpToolCall(request_id, str(name), arguments, thread, is_stateless))
+    answers = params.get("inputResponses")
+    answer = answers.get(ANSWER) if isinstance(answers, dict) else None
+    given = arguments, thread, is_stateless, forms, params.get("requestState"), answer
+    return McpStep(call=McpToolCall(request_id, str(name), *given))
 
 
 def _acknowledged(request_id: str | int) -> Message:

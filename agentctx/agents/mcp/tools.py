@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -14,19 +13,24 @@ from agentctx.names import readable
 
 
 class ApiRequest(NamedTuple):
-    """A request to the daemon. `entry` is its subject, which must be in one of the scope's namespaces."""
+    """A request to the daemon. `entry` is its subject, which must be in one of the scope's namespaces.
+
+    The call goes on if an `optional` one is refused. `is_asked`: the user decided so in a form.
+    """
 
     method: str
     path: str
     body: Json | None = None
     entry: str | None = None
+    optional: bool = False
+    is_asked: bool = False
 
 
 class ToolScope(NamedTuple):
     """The namespaces of a client, and its conversation.
 
     `namespace` is the project's and receives saves unless a call says otherwise; `own` is the user's; `also`
-    lists further namespaces, which are only searched.
+    lists further namespaces, which are only searched. `seen`: versions that this session saw, by entry.
     """
 
     namespace: str
@@ -34,45 +38,31 @@ class ToolScope(NamedTuple):
     agent: str | None = None
     own: str | None = None
     also: tuple[str, ...] = ()
+    seen: dict[str, int] | None = None
 
     @property
     def asked(self) -> list[str]:
         """Every namespace that a question searches."""
         return list(dict.fromkeys([self.namespace, *([self.own] if self.own else []), *self.also]))
 
+    def note(self, reply: Json) -> None:
+        """Note the versions in a reply as seen."""
+        for each in reply.get("results", [reply]):
+            if self.seen is not None and "version" in each:
+                self.seen[each["id"]] = each["version"]
+
 
 class InvalidToolArguments(Exception):
     """The arguments are invalid; the message says what to change."""
 
 
-_PYTHON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
-    "string": str,
-    "integer": int,
-    "boolean": bool,
-    "array": list,
-}
+_PYTHON_TYPES: Final = {"string": str, "integer": int, "boolean": bool, "array": list}
 _READING: Final = frozenset(tool["name"] for tool in TOOLS if tool["annotations"]["readOnlyHint"])
 _SCHEMAS: Final[dict[str, Json]] = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 _SHOWN_FIELDS: Final = (
     *("id", "namespace", "collection", "source_id", "content"),
     *("trust", "updated", "agent", "session"),
 )
-
-
-def call_steps(tool: str, arguments: Json, scope: ToolScope) -> Generator[ApiRequest, Any, str]:
-    """Yield the requests of a tool call, receiving each reply, and return the text for the model.
-
-    Raises:
-        InvalidToolArguments: an argument is invalid, or the entry is outside the scope's namespaces, since an
-            id alone would reach any namespace.
-    """
-    request = request_of(tool, arguments, scope)
-    if request.entry is not None:
-        view = yield ApiRequest("GET", entry_path(request.entry))
-        if view["namespace"] not in scope.asked:
-            raise InvalidToolArguments("This project has no such entry. Use an id from search.")
-    reply = yield request
-    return outcome_text(tool, reply, namespace=(request.body or {}).get("namespace", ""))
 
 
 def request_of(tool: str, arguments: Json, scope: ToolScope) -> ApiRequest:
