@@ -15,7 +15,7 @@ from agentctx.agents.mcp.tools import ApiRequest, ToolScope, entry_path
 from agentctx.names import normalised, readable
 
 Steps: TypeAlias = Generator[Any, Any, Any]
-"""Yields each `ApiRequest` and `Ask`; receives the reply (None: an `optional` one was refused) or `Answer`."""
+"""Yields `ApiRequest` and `Ask`; receives replies (None: an `optional` request was refused) and answers."""
 
 _CHOICES: Final = {
     "skip": "Skip: it still waits",
@@ -144,11 +144,11 @@ def _keeping(view: Json) -> Ask:
 def _decided(view: Json, answer: Answer) -> Generator[ApiRequest, Any, str]:
     """Do what the user chose; return what was done."""
     path, version = entry_path(view["id"]), view["version"]
-    if answer.choice == "skip":
-        return "skipped"
     if answer.choice == "forget":
         reply = yield ApiRequest("DELETE", f"{path}?if_version={version}", optional=True)
         return "forgotten" if reply else _NOT_DONE
+    if answer.choice not in {"keep", "always"}:
+        return "skipped"
     if shown(answer.text) not in {"", shown(view["content"])}:
         edit = {"content": answer.text, "if_version": version}
         is_damaged = "\ufffd" in answer.text  # by a client that could not carry it
@@ -163,7 +163,7 @@ def _decided(view: Json, answer: Answer) -> Generator[ApiRequest, Any, str]:
 def _ask(view: Json, question: str, choices: dict[str, str], limit: int = 400) -> Ask:
     """Build a form that shows an entry: what it is, where, from whom and since when."""
     name, by = f"{view['collection']} {view['key'] or ''}".strip(), view["agent"] or view["origin"]
-    place = shown(f"{name} in {readable(view['namespace'])}, from {by}, {view['updated']}")
+    place = shown(f"{name} in {readable(view['namespace'])}, from {by}, {view['updated'][:16]}")
     hidden = ", ".join(view["attributes"].get("supersedes") or [])
     more = f" It replaces {shown(hidden)}." if hidden else ""
     message = f"{question} {place}: {_quoted(view['content'], limit)}.{more}"
