@@ -67,6 +67,69 @@ def test_lists_say_how_long_they_hold_in_the_stateless_era_alone(method: str, me
     assert new["ttlMs"] > 0
 
 
+def forms_of(meta: dict[str, Any], handshake: dict[str, Any] | None) -> int:
+    """Return how many forms the steps of a client may show in a call."""
+    begun = (
+        step({"id": 1, "method": "initialize", "params": handshake}, version="1").forms if handshake else 0
+    )
+    message = {"id": 2, "method": "tools/call", "params": {"name": "forget", "_meta": meta}}
+    call = step(message, version="1", forms=begun or 0).call
+    assert call is not None
+    listed = step({"id": 3, "method": "tools/list", "params": {"_meta": meta}}, version="1", forms=begun or 0)
+    names = [tool["name"] for tool in listed.messages[0]["result"]["tools"]]
+    assert (len(names), "review" in names) == ((7, True) if call.forms else (6, False))
+    review = step(
+        {"id": 4, "method": "tools/call", "params": {"name": "review", "_meta": meta}},
+        version="1",
+        forms=begun or 0,
+    )
+    assert (review.call is not None) == bool(call.forms)
+    return call.forms
+
+
+FORMS: dict[str, Any] = {"elicitation": {}}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "handshake", "forms"),
+    [
+        (None, None, 0),
+        (None, {"protocolVersion": "2025-06-18", "capabilities": FORMS}, 100),
+        (None, {"protocolVersion": "2031-01-01", "capabilities": FORMS}, 100),
+        (None, {"protocolVersion": "2025-03-26", "capabilities": FORMS}, 0),
+        (None, {"protocolVersion": "2025-06-18", "capabilities": []}, 0),
+        (None, {"protocolVersion": "2025-06-18"}, 0),
+        (FORMS, None, 8),
+        (FORMS, {"protocolVersion": "2025-03-26"}, 8),
+        ({"elicitation": {"url": {}}}, {"protocolVersion": "2025-06-18", "capabilities": FORMS}, 0),
+        ({}, None, 0),
+    ],
+)
+def test_forms_and_the_review_are_for_clients_that_declare_them(
+    capabilities: dict[str, Any] | None, handshake: dict[str, Any] | None, forms: int
+) -> None:
+    client = {"io.modelcontextprotocol/clientCapabilities": capabilities}
+    meta = {} if capabilities is None else STATELESS["_meta"] | client
+    assert forms_of(meta, handshake) == forms
+
+
+def test_a_question_is_a_result_that_requires_input() -> None:
+    params = {
+        **STATELESS,
+        "name": "forget",
+        "requestState": "s",
+        "inputResponses": {"answer": {"action": "a"}},
+    }
+    call = asked("tools/call", params).call
+    assert call is not None
+    assert (call.state, call.answer) == ("s", {"action": "a"})
+    reply = tool_result(call, {"inputRequests": {}, "requestState": "t"}, failed=False, version="1")["result"]
+    assert (reply["resultType"], reply["requestState"], "content" in reply) == ("input_required", "t", False)
+    hostile = asked("tools/call", params | {"inputResponses": [1]}).call
+    assert hostile is not None
+    assert hostile.answer is None
+
+
 def test_ping_is_empty() -> None:
     assert result("ping") == {}
 

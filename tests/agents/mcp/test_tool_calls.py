@@ -76,7 +76,9 @@ def run(
     call: McpToolCall, memory: Memory, *answers: Answer, within: ToolScope | None = None
 ) -> tuple[str, list[Ask]]:
     """Return the text for the model, and the questions; those after the last answer are declined."""
-    steps, asked, left, reply = call_steps(call, within or scope(), secret=b"s"), [], list(answers), None
+    steps, left = call_steps(call, within or scope(), secret=b"s"), list(answers)
+    asked: list[Ask] = []
+    reply: Any = None
     while True:
         try:
             step = steps.send(reply)
