@@ -98,6 +98,63 @@ async def test_an_error_of_the_daemon_becomes_a_failed_tool_result(daemon: Runni
         assert (failed, bool(text)) == (True, True)
 
 
+FORMS: Final = {**MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
+
+
+async def form_call(client: httpx.AsyncClient, tool: str, *, meta: Any = FORMS, **repeated: Any) -> Any:
+    """Return the result of a stateless call: the text of a tool, or the members that ask for an answer."""
+    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    params = {"name": tool, "arguments": {}, "_meta": meta, **repeated}
+    result = (await ask(client, "tools/call", headers, **params)).json()["result"]
+    return result if result["resultType"] == "input_required" else result["content"][0]["text"]
+
+
+def accepted(question: Any, decision: str) -> dict[str, Any]:
+    answer = {"action": "accept", "content": {"decision": decision}}
+    return {"requestState": question["requestState"], "inputResponses": {"answer": answer}}
+
+
+async def test_a_stateless_client_answers_by_repeating_the_call(daemon: RunningProxy) -> None:
+    key = {"namespace": "default", "key": "deploys", "content": "Deploys happen on Tuesdays."}
+    entry = (await daemon.memory.save("knowledge", **key)).id
+    forget: dict[str, Any] = {"arguments": {"id": entry}}
+    async with daemon.over_tcp() as port:
+        asked = await form_call(port, "forget", **forget)
+        assert "Deploys happen on Tuesdays." in asked["inputRequests"]["answer"]["params"]["message"]
+        for forged in (
+            accepted(asked, "forget") | {"requestState": "0" * 64 + "[null, null]"},
+            accepted(asked, "forget") | {"requestState": None},
+            accepted(asked, "forget") | {"inputResponses": {"another": {"action": "accept"}}},
+        ):
+            assert "inputRequests" in await form_call(port, "forget", **forget, **forged)
+        told = await form_call(port, "forget", **forget, **accepted(asked, "keep"))
+        assert told.startswith("Nothing was changed. The user refused.")
+
+        await daemon.memory.edit(entry, content="Deploys happen on Mondays.")
+        again = await form_call(port, "forget", **forget, **accepted(asked, "forget"))
+        assert "Deploys happen on Mondays." in again["inputRequests"]["answer"]["params"]["message"]
+        assert (
+            await form_call(port, "forget", **forget, **accepted(again, "forget")) == f"Forgotten: {entry}."
+        )
+
+
+async def test_a_person_reviews_over_http_and_nobody_else_can(daemon: RunningProxy) -> None:
+    captured: dict[str, Any] = {"session": "s", "agent": "a", "origin": "capture", "remember": "review"}
+    ids = [(await daemon.memory.save("observation", content=f"Whale {n}.", **captured)).id for n in range(2)]
+    body = {"way": "elicitation", "version": 1}
+    async with daemon.over_tcp() as port, daemon.over_socket() as socket:
+        root = _root(socket)
+        assert (await socket.post(f"{root}/v1/entries/{ids[0]}/keep", json=body)).status_code == 403
+        told = await form_call(port, "review")
+        for decision in ("keep", "stop"):
+            told = await form_call(port, "review", **accepted(told, decision))
+        assert told == "The user decided: 1 kept. The user stopped the review. Still waiting: 1."
+        waiting = await daemon.memory.list(waiting=True)
+        assert [each.id for each in waiting.entries] == ids[:1]
+        reply = await ask(port, "tools/call", name="review", arguments={})  # a handshake has no way back
+        assert "Unknown tool" in reply.json()["error"]["message"]
+
+
 async def test_stateless_requests_need_matching_headers(daemon: RunningProxy) -> None:
     right = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
     cases: list[tuple[dict[str, str], dict[str, Any], int, int | None]] = [
