@@ -20,7 +20,7 @@ Steps: TypeAlias = Generator[Any, Any, Any]
 _CHOICES: Final = {
     "skip": "Skip: it still waits",
     "keep": "Keep",
-    "always": "Keep, and from now on all that this agent captures in this project",
+    "always": "Always keep what this agent captures here",
     "forget": "Forget",
     "stop": "Stop the review",
 }
