@@ -76,7 +76,7 @@ class Open:
 class Connection(asyncio.Protocol):
     """A connection, which ends when a head is late or too long, and when replies are not read.
 
-    Each request gets `peer` in its state, and `cut`, which aborts a reply that cannot be completed.
+    Each request gets it in its state, with `peer`, and `cut`, which aborts a reply that cannot be completed.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
             if self._surplus is not None:
                 raise self._surplus
             check_head(scope, self._settings)
-            scope["state"].update(peer=self._peer, cut=self.cut)
+            scope["state"].update(peer=self._peer, cut=self.cut, connection=self)
         except AgentctxError as error:
             await refusal(error)(scope, receive, noted)
         else:

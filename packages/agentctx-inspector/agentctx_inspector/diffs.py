@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any, Final, Literal, NamedTuple
 
 from agentctx import wire
 
-MAX_TOKENS: Final = 4_000
+MAX_TOKENS: Final = 2_000
 """Longer texts are compared by lines; those of more lines than that are not compared."""
 _CONTEXT: Final = 160
 """Characters of an unchanged text that are shown beside a change."""
-_WORD: Final = re.compile(r"\s+|[^\s]+")
+_WORD: Final = re.compile(r"\S+\s*|\s+")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _UNSHOWN: Final = frozenset({"file"})
 
@@ -79,11 +80,12 @@ def differences(before: str, now: str) -> list[Segment] | None:
     return None
 
 
-def _compared(old: Sequence[str], new: Sequence[str]) -> list[Segment]:
-    segments: list[Segment] = []
-    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
+def _compared(old: list[str], new: list[str]) -> list[Segment]:
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    segments = list(_shortened("".join(new[:same]))) if same else []
+    old, new = old[same:], new[same:]
+    # With its heuristic for words that occur often: without, a text that repeats itself takes minutes.
+    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new).get_opcodes():
         if kind == "equal":
             segments.extend(_shortened("".join(new[new_from:new_to])))
             continue

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape
-from http.cookies import CookieError, SimpleCookie
 from typing import Final, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentctx_inspector.browser_user import browser_of
+from agentctx_inspector.browser_user import NOBODY, browser_of
 from agentctx_inspector.page_sessions import PageSessions
 
 OPEN: Final = "/open/"
@@ -60,12 +61,9 @@ def foreign(method: str, headers: Mapping[bytes, bytes], port: int) -> PageRefus
 
 def session_in(headers: Mapping[bytes, bytes], port: int) -> str:
     """Return the secret in the session's cookie; empty without one."""
-    try:
-        cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
-    except CookieError:
-        return ""
-    found = cookies.get(cookie_name(port))
-    return found.value if found else ""
+    # Not `http.cookies`: it stops at the first cookie that it does not like, and all ports share theirs.
+    cookies = cookie_parser(headers.get(b"cookie", b"").decode("latin-1"))
+    return cookies.get(cookie_name(port), "")
 
 
 class PageAccess:
@@ -86,6 +84,8 @@ class PageAccess:
         self._app = app
         self._sessions = sessions
         self._browser = browser
+        self._browsers: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+        """By connection: without netlink, as in the sandbox of the service, each look takes milliseconds."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         (_, port), path = scope["server"], scope["path"]
@@ -97,8 +97,7 @@ class PageAccess:
         elif path.startswith(OPEN):
             await self._open(scope, path.removeprefix(OPEN), send)
         else:
-            browser = self._browser(scope["client"][1], port)
-            peer = self._sessions.peer_of(session_in(headers, port), browser)
+            peer = self._sessions.peer_of(session_in(headers, port), self._browser_in(scope))
             if peer is None:
                 await _refuse(PageRefusal(401, "This browser has no session, or it has ended."), send)
                 return
@@ -106,15 +105,22 @@ class PageAccess:
             await self._app(scope, receive, _with_headers(send))
 
     async def _open(self, scope: Scope, link: str, send: Send) -> None:
-        (_, port), client = scope["server"], scope["client"]
-        secret = (
-            self._sessions.open(link, self._browser(client[1], port)) if scope["method"] == "GET" else None
-        )
+        _, port = scope["server"]
+        secret = self._sessions.open(link, self._browser_in(scope)) if scope["method"] == "GET" else None
         if secret is None:
             await _refuse(PageRefusal(410, "This link was used, or is older than a minute."), send)
             return
         cookie = f"{cookie_name(port)}={secret}; Path=/; HttpOnly; SameSite=Strict"
         await _reply(send, 303, b"", {"Location": "/", "Set-Cookie": cookie})
+
+    def _browser_in(self, scope: Scope) -> int | None:
+        connection = scope["state"]["connection"]
+        if connection in self._browsers:
+            return self._browsers[connection]
+        found = self._browser(scope["client"][1], scope["server"][1])
+        if found is not None and found != NOBODY:
+            self._browsers[connection] = found
+        return found
 
 
 def _with_headers(send: Send, own: Mapping[str, str] = {}) -> Send:

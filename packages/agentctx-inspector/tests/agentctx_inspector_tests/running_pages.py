@@ -22,6 +22,7 @@ from agentctx.service.access.control import AccessControl
 from agentctx.service.base import Peer
 from agentctx_inspector.app import InspectorPages
 from agentctx_inspector.browser_user import browser_of
+from agentctx_inspector.page_access import BrowserOf
 from agentctx_inspector.page_sessions import PageSessions
 from tests.running_core import ME, running_core
 
@@ -64,6 +65,7 @@ async def running_pages(
     access: AccessSettings | None = None,
     owners: frozenset[int] | None = None,
     sleep: Callable[[float], Any] = asyncio.sleep,
+    browser: BrowserOf = browser_of,
     **overrides: Any,
 ) -> AsyncIterator[RunningPages]:
     """Serve the pages of a new core, with the rights of `peer`. `overrides` are sections of the settings."""
@@ -72,8 +74,8 @@ async def running_pages(
         guard = core.guard(AccessControl(settings.access, owners=owners))
         api = create_app(core, guard, settings, core.telemetry)
         # Nobody but the user of the tests can connect here.
-        browser = browser_of if peer == ME else _unknown
-        pages = InspectorPages(api, sessions or PageSessions(), browser)
+        known = browser if peer == ME else _unknown
+        pages = InspectorPages(api, sessions or PageSessions(), known)
         server = PageServer(lambda: pages, ServerSettings(shutdown_timeout_s=1), sleep=sleep)
         serving = asyncio.create_task(server.serve())
         try:

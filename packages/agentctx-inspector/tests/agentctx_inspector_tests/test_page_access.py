@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctx_inspector.browser_user import browser_of
 from agentctx_inspector.page_access import cookie_name, foreign, session_in
 from agentctx_inspector.page_sessions import IDLE_S, PageSessions
 from agentctx_inspector_tests.running_pages import running_pages
@@ -58,6 +59,8 @@ def test_the_cookie_of_another_port_is_not_ours() -> None:
     assert session_in({b"cookie": cookies}, PORT) == "ours"
     assert session_in({b"cookie": b"agentctx-4322=theirs"}, PORT) == ""
     assert session_in({b"cookie": b"\xff\x00;;="}, PORT) == ""
+    for odd in (b'a={"x": [1]}', b"a b=c", b'x="open', b"\xd0\xba=1", b"plain"):
+        assert session_in({b"cookie": odd + b"; agentctx-4321=ours"}, PORT) == "ours"
     assert session_in({}, PORT) == ""
 
 
@@ -92,6 +95,21 @@ async def test_a_used_link_no_cookie_and_other_origins_each_get_a_page_that_says
     for reply in (used, stranger, forged, rebound):
         assert "<code>agentctx ui</code>" in reply.text
         assert_guarded(reply.headers["content-security-policy"])
+
+
+async def test_the_kernel_is_asked_once_a_connection(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def browser(client_port: int, port: int) -> int | None:
+        asked.append(client_port)
+        return browser_of(client_port, port)
+
+    async with running_pages(tmp_path, browser=browser) as pages:
+        for _ in range(3):
+            await pages.page("/")
+        async with pages.browser() as other:
+            assert (await other.get("/")).status_code == 401
+    assert len(asked) == len(set(asked)) == 2
 
 
 async def test_asking_for_the_head_of_a_link_does_not_use_it_up(tmp_path: Path) -> None:
