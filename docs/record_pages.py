@@ -46,6 +46,9 @@ FILES: Final = {
     "notes/vendors.md": "# Vendors\n\nThe contract for the mail service ends in March.\n",
     UNSEEN: "# Retrospective\n\nWe merge smaller changes.\n",
 }
+HOME: Final = "/home/ann/agentctx"
+BEATS: Final = 15
+BEAT_MS: Final = 1_500
 QUESTION: Final = "may I deploy to production on a friday?"
 
 
@@ -104,9 +107,31 @@ def addresses(client: Client) -> dict[str, str]:
     }
 
 
+def work(client: Client, page: Any) -> None:
+    """Do what moves the charts, for as long as a picture needs."""
+    for beat in range(BEATS):
+        for number in range(1 + beat % 3):
+            client.save_observation(
+                "rehearsal", f"Rehearsal {beat}.{number}: the release train left on time."
+            )
+        client.search(f"{QUESTION} {beat}")
+        page.wait_for_timeout(BEAT_MS)
+
+
+def of_nobody(page: Any, folder: Path) -> None:
+    """Name folders that are no machine's."""
+    page.evaluate(
+        """([ours, shown]) => {
+          const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+          while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(ours, shown);
+        }""",
+        [str(folder), HOME],
+    )
+
+
 def record(browser: Any, client: Client, folder: Path) -> None:
     """Write one picture of each page in light colours, and of the first also in dark ones."""
-    for scheme in ("light", "dark"):
+    for scheme in ("dark", "light"):  # health last: its charts are moved by more memories
         page = browser.new_context(viewport=SIZE, color_scheme=scheme, device_scale_factor=1).new_page()
         page.goto(client.open_page().url)
         home = f"http://{urlsplit(page.url).netloc}"
@@ -117,9 +142,11 @@ def record(browser: Any, client: Client, folder: Path) -> None:
             if name == "ui-health":
                 page.click("text=Examine now")
                 page.wait_for_selector("text=Examined")
+                work(client, page)
             if name == "ui-ingest":
                 page.wait_for_selector("[data-moves] table")
             page.wait_for_load_state("load")
+            of_nobody(page, client.socket.parent)
             suffix = "" if scheme == "light" else "-dark"
             page.screenshot(path=folder / f"{name}{suffix}.png")
 

@@ -7,6 +7,7 @@ the answer only if the call has it.
 
 from __future__ import annotations
 
+import html
 import os
 import pty
 import re
@@ -20,11 +21,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import RawIOBase
+from itertools import groupby
 from pathlib import Path
 from typing import IO, cast
 
 import httpx
 from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -37,6 +40,9 @@ _PICTURE = CONSOLE_SVG_FORMAT.replace("<svg ", '<svg xml:space="preserve" ', 1)
 """Some viewers drop the spaces at the start of a text otherwise, and columns move."""
 _FONT_FACE = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 """rich's pictures would load a font from elsewhere; the viewer's monospaced one does."""
+_TEXT = re.compile(
+    r'<text class="([^"]+)" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)" ([^>]+)>([^<]+)</text>'
+)
 HOME = "/home/ann/agentctx"
 DEMO = "/home/ann/try/agentctx-demo"
 _PREFIX = "x" * (len(HOME) - len(f"{tempfile.gettempdir()}/") - 8)
@@ -104,7 +110,8 @@ def _sessions() -> str:
         config = folder / "config.toml"
         config.write_text(
             f'[proxy]\ntcp_port = {_free_port()}\nopenai_url = "{vendor}/openai"\n'
-            "[injection]\nstore_prompts = true\n",
+            # A busy machine must not change what the picture shows.
+            "[injection]\nstore_prompts = true\ndeadline_ms = 30000\n",
             encoding="utf-8",
         )
         with _daemon(folder, config, remember=False) as environment:
@@ -217,11 +224,22 @@ def _picture(written: str, name: str, title: str) -> str:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
         console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True)
         console.print(Text.from_ansi(written.rstrip()))
-        return console.export_svg(
-            title=title,
-            code_format=_FONT_FACE.sub("", _PICTURE),
-            unique_id=name,
-        )
+        picture = console.export_svg(title=title, code_format=_FONT_FACE.sub("", _PICTURE), unique_id=name)
+    return _TEXT.sub(_in_cells, picture)
+
+
+def _in_cells(text: re.Match[str]) -> str:
+    """Give wide characters two cells: rich counts characters, and squeezes such a line."""
+    name, x, y, length, clip, shown = text.groups()
+    said = html.unescape(shown)
+    cell, at, runs = float(length) / len(said), float(x), []
+    for cells, run in groupby(said, cell_len):
+        part = "".join(run)
+        size = cell * cells * len(part)
+        place = f'class="{name}" x="{at:g}" y="{y}" textLength="{size:g}" {clip}'
+        runs.append(f"<text {place}>{html.escape(part)}</text>")
+        at += size
+    return "".join(runs) if cell_len(said) > len(said) else text[0]
 
 
 def _plain_environment() -> dict[str, str]:
