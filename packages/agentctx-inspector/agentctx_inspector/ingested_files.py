@@ -12,6 +12,7 @@ from starlette.datastructures import QueryParams
 
 from agentctx import wire
 from agentctx.ingest.names import HEAD_CHARS
+from agentctx.names import namespace_given
 from agentctx.wire import DEFAULT_NAMESPACE, EntryView
 from agentctx_inspector.filters import MAX_LISTED
 from agentctx_inspector.rendering import query
@@ -35,9 +36,10 @@ class FileFilters:
     @classmethod
     def of(cls, given: QueryParams) -> FileFilters:
         """Return the filters of an address."""
+        name = given.get("namespace", "").strip()
         path = given.get("path", "").strip().lstrip("/")
         return cls(
-            namespace=given.get("namespace", "").strip(),
+            namespace=namespace_given(name) or name,
             path=f"/{path}" if path else "",
             state="marked" if given.get("state") == "marked" else "",
             before=given.get("before", ""),

@@ -130,7 +130,7 @@ let loaded = "";
 
 /** Loads again, at every fifth word of the daemon, what moves: while something waits, or after a change. */
 function loadMoving(figures) {
-  if (++told % PAUSE) return;
+  if (++told % PAUSE || document.hidden) return;
   const now = JSON.stringify([figures.saved, figures.embedded, figures.pending]);
   for (const place of document.querySelectorAll("[data-moves]")) {
     if (now !== loaded || place.querySelector("progress")) load(place);

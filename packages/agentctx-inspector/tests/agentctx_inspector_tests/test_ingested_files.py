@@ -8,10 +8,11 @@ import subprocess
 from typing import Any
 
 import pytest
+from starlette.datastructures import QueryParams
 
 from agentctx.ingest.names import escape_path, unescape_path
 from agentctx.wire import EntryView, FileState
-from agentctx_inspector.ingested_files import IngestedFile, count_of, files_of, visible
+from agentctx_inspector.ingested_files import FileFilters, IngestedFile, count_of, files_of, visible
 
 GONE = FileState(state="withdrawn", reason="gone", since="2026-11-29T00:00:00Z", until=None)
 
@@ -66,6 +67,12 @@ def test_the_command_names_the_file_in_bash_and_hides_nothing(path: str) -> None
     shown = command.replace("agentctx ingest", "printf '%s\\n'", 1)
     run = subprocess.run([bash, "-c", shown], capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True)
     assert run.stdout == b"--namespace\nteam\n--collection\nnotes\n" + os.fsencode(path) + b"\n"
+
+
+def test_a_namespace_may_be_named_as_it_is_shown() -> None:
+    for given in ("dir-x:/home/ann/my@20shop", "dir:/home/ann/my shop"):
+        assert FileFilters.of(QueryParams({"namespace": given})).namespace == "dir-x:/home/ann/my@20shop"
+    assert FileFilters.of(QueryParams({"namespace": "not valid!"})).namespace == "not valid!"
 
 
 def test_names_hide_no_change_of_direction() -> None:

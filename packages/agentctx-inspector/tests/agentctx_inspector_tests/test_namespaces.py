@@ -52,7 +52,7 @@ async def test_it_lists_what_has_memories_what_waits_and_what_is_only_granted(pa
     )  # fmt: skip
     said = texts(await pages.page("/namespaces"))
     assert "3 namespaces, the largest first dir:/home/ann/my <b>shop</b>+100% 2 memories" in said
-    assert "notes 0 memories 1 waits for a review" in said
+    assert "notes 0 memories 1 waits for a reviewErase everything" in said
     assert "team 0 memories uid 54321 may write" in said
 
 
