@@ -188,6 +188,132 @@ def test_the_second_of_two_tabs_keeps_its_text_and_says_why(browser: Browser, cl
     second.wait_for_selector("text=Saved as a new version.")
 
 
+def capture(client: Client, content: str, **fields: Any) -> str:
+    given = {"session": "s", "agent": "codex", "origin": "capture", "remember": "review", **fields}
+    return client.save("observation", content, **given).id
+
+
+def waiting(client: Client) -> list[str]:
+    return [each.content for each in client.list(waiting=True).entries]
+
+
+def review(browser: Browser, client: Client, **options: Any) -> Any:
+    page = browser.page(client.open_page().url, **options)
+    page.click("header >> text=Review")
+    page.wait_for_selector("h1:text-is('Review')")
+    return page
+
+
+def focused(page: Any) -> str:
+    """Return the text of what waits and has the focus."""
+    return str(page.evaluate("document.activeElement.querySelector('.text')?.innerText ?? ''"))
+
+
+def test_a_review_takes_one_key_each_and_the_next_has_the_focus(browser: Browser, client: Client) -> None:
+    client.save_knowledge("walrus", "A walrus has tusks.")
+    names = ("always", "merged", "edited", "forgotten", "skipped", "kept")
+    ids = {name: capture(client, f"The {name} walrus.") for name in names}
+    page = review(browser, client)
+    page.keyboard.press("k")
+    assert focused(page) == "The kept walrus.", "the first key only says which one it is about"
+    page.keyboard.press("k")
+    page.wait_for_selector("text=Kept: answers may contain it")
+    assert focused(page) == "The skipped walrus."
+    page.keyboard.press("s")
+    assert focused(page) == "The forgotten walrus."
+    page.keyboard.press("f")
+    page.wait_for_selector("text=Forgotten: it is erased")
+    assert focused(page) == "The edited walrus."
+    page.keyboard.press("e")
+    page.wait_for_selector("textarea:focus")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("As I know it, a walrus.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Kept, as you wrote it.")
+    assert focused(page) == "The merged walrus."
+    page.keyboard.press("m")
+    page.wait_for_selector("#merge:focus")
+    page.keyboard.press("1")
+    page.wait_for_selector("text=Merged")
+    assert focused(page) == "The always walrus."
+    page.keyboard.press("a")
+    page.wait_for_selector("text=at once from now on")
+    assert waiting(client) == ["The skipped walrus."]
+    assert client.get(ids["edited"]).content == "As I know it, a walrus."
+    merged = [each.content for each in client.iterate() if each.content.endswith("\n\nThe merged walrus.")]
+    assert len(merged) == 1
+
+
+def test_always_holds_until_it_is_taken_back(browser: Browser, client: Client) -> None:
+    capture(client, "A first walrus.")
+    page = review(browser, client)
+    page.click("text=Always from codex here")
+    page.wait_for_selector("text=at once from now on")
+    capture(client, "A later walrus.")
+    assert waiting(client) == []
+    page.click("text=Let it wait")
+    page.wait_for_selector("text=captured from now on.")
+    capture(client, "The last walrus.")
+    assert waiting(client) == ["The last walrus."]
+
+
+def test_keys_do_nothing_where_somebody_types_or_holds_them(browser: Browser, client: Client) -> None:
+    for number in range(3):
+        capture(client, f"Walrus {number}.")
+    page = review(browser, client)
+    page.keyboard.press("s")
+    for key in ("Control+k", "Alt+f", "Shift+Tab", "x"):
+        page.keyboard.press(key)
+    page.evaluate(
+        """document.querySelector('[data-entry]').dispatchEvent(
+            new KeyboardEvent('keydown', {key: 'f', bubbles: true, repeat: true}))"""
+    )
+    page.click("a:text-is('Edit') >> nth=0")
+    page.wait_for_selector("textarea:focus")
+    page.keyboard.type("kfams")
+    assert "kfams" in page.input_value("textarea")
+    assert len(waiting(client)) == 3
+
+
+def test_the_later_of_two_tabs_says_what_the_other_did(browser: Browser, client: Client) -> None:
+    entry = capture(client, "The walrus.")
+    first = review(browser, client)
+    second = first.context.new_page()
+    browser.watch(second)
+    second.goto(first.url)
+    second.click("a:text-is('Edit')")
+    second.fill("textarea", "What I wrote about the walrus.")
+    first.click("button:text-is('Keep')")
+    first.wait_for_selector("text=Kept: answers may contain it")
+    second.click("text=Save and keep")
+    second.wait_for_selector("text=It does not wait any more")
+    assert second.input_value("textarea") == "What I wrote about the walrus."
+    second.click("text=Save as a new version")
+    second.wait_for_selector("text=Saved as a new version.")
+    assert client.get(entry).content == "What I wrote about the walrus."
+
+
+def test_a_review_works_without_javascript(browser: Browser, client: Client) -> None:
+    client.save_knowledge("whale", "A whale eats krill.")
+    for name in ("merged", "edited", "forgotten", "kept"):
+        capture(client, f"The {name} whale.")
+    page = review(browser, client, java_script_enabled=False)
+    page.click("button:text-is('Keep') >> nth=0")
+    assert "Kept: answers may contain it" in page.inner_text("main")
+    page.click("#next >> button:text-is('Forget')")
+    page.click("#next >> a:text-is('Edit')")
+    page.fill("textarea", "As I know it, a whale.")
+    page.click("text=Save and keep")
+    page.click("#next >> a:text-is('Merge')")
+    page.click("text=Merge into this one >> nth=0")
+    assert "Merged" in page.inner_text("main")
+    assert waiting(client) == []
+    texts = [each.content for each in client.iterate()]
+    assert len(texts) == 3
+    assert sum(each.endswith("\n\nThe merged whale.") for each in texts) == 1
+
+
 def test_everything_works_without_javascript(browser: Browser, client: Client) -> None:
     client.save_knowledge("kettle", "Descale the kettle on Mondays.", tags=["tea"])
     client.save_knowledge("printer", "The printer needs paper.")
@@ -414,8 +540,13 @@ def test_hostile_texts_run_nothing_and_load_nothing(
         name = "".join(filter(str.isprintable, text))[:60]
         fields: Any = {"tags": [name], "cues": [name], "source": name, "agent": name, "session": name}
         client.save("knowledge", text, key=f"{number} {name}", **fields)
-    page = browser.page(client.open_page().url)
-    addresses = ["/ingest", "/ingest?state=marked", "/ingest/counts", "/ingest?path=<b>&namespace=<b>"]
+        capture(client, text, agent=name, session=name)
+    page = review(browser, client)
+    held = hrefs(page, "article a[data-key=e]")
+    assert len(held) == len(HOSTILE)
+    page.click("text=Memories")
+    addresses = ["/review?agent=<b>x&before=<b>&done=<b>", *held]
+    addresses += ["/ingest", "/ingest?state=marked", "/ingest/counts", "/ingest?path=<b>&namespace=<b>"]
     addresses += ["/namespaces", "/namespaces?q=<script>alert(7)</script>&user=<b>&to=<b>&right=read"]
     addresses += ["/namespaces/forget?namespace=<b>", "/ingest/forget?namespace=<b>"]
     addresses += ["/?by=agent", "/?by=session", "/?q=alert", "/?q=<script>alert(6)</script>", "/?since=<b>x"]
@@ -452,6 +583,8 @@ def check_every_page(scheme: str, browser: Browser, client: Client) -> None:
     )
     saved = client.save_knowledge("rule", "Deploy on Mondays. " * 80, category="rule")
     client.save_learning("make test", error_pattern="E" * 300, fix="make clean")
+    held = capture(client, "Deploy on Sundays. " * 80)
+    capture(client, "W" * 300, agent="another", namespace="other")
     context = client.context("deploy on mondays", position="tail")
     assert context.injection_id
     page = browser.page(client.open_page().url, color_scheme=scheme, bypass_csp=True)
@@ -460,11 +593,12 @@ def check_every_page(scheme: str, browser: Browser, client: Client) -> None:
     assert violations(refused) == []
     receipts = (f"/calls/{context.injection_id}", f"/calls/ask?q=deploy+on+mondays&memory={saved.id}")
     memories = (f"/memory/{saved.id}", "/?q=deploy&by=agent&tag=ops", "/memory/nothing")
+    waiting = (f"/review/{held}", "/review?done=keep&after=z")
     grants = ("/namespaces?user=ann&to=team&right=write", "/namespaces/forget?namespace=default")
     files = ("/ingest?state=marked&namespace=default", "/ingest/counts", "/ingest/forget?namespace=default")
     page.goto(f"{home}/health")
     page.click("text=Examine now")
-    for path in (*pages_of(page), *memories, *receipts, *grants, *files):
+    for path in (*pages_of(page), *memories, *waiting, *receipts, *grants, *files):
         page.goto(home + path)
         for summary in page.locator("main summary").all():
             summary.click()
