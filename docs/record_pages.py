@@ -49,6 +49,11 @@ FILES: Final = {
 HOME: Final = "/home/ann/agentctx"
 BEATS: Final = 15
 BEAT_MS: Final = 1_500
+WAITING: Final = (
+    ("codex", "The staging database is reset every night at two; do not keep test data there."),
+    ("claude-code", "pytest fails in the container for lack of shared memory; run it with --shm-size=1g."),
+    ("codex", "Maya moved the deploy window: on Fridays it closes at noon."),
+)
 QUESTION: Final = "may I deploy to production on a friday?"
 
 
@@ -74,6 +79,10 @@ def daemon(folder: Path) -> Iterator[Client]:
             )
             client.drain()
             client.context(QUESTION, position="tail", conversation="release planning")
+            for agent, text in WAITING:
+                client.save(
+                    "observation", text, session="monday", agent=agent, origin="capture", remember="review"
+                )
             yield client
         finally:
             process.terminate()
@@ -103,6 +112,7 @@ def addresses(client: Client) -> dict[str, str]:
         "ui-call": f"/calls/{call.id}",
         "ui-ingest": "/ingest",
         "ui-namespaces": "/namespaces",
+        "ui-review": "/review",
         "ui-health": "/health",
     }
 

@@ -69,10 +69,10 @@ class Queue:
 
 
 def following(entries: Sequence[wire.EntryView], after: str) -> str:
-    """Return the id of the entry that comes after one that was decided, else of the first; empty without."""
+    """Return the id of the entry that comes after one that was decided, else of the last; empty without."""
     if not after or not entries:
         return ""
-    return next((each.id for each in entries if each.id < after), entries[0].id)
+    return next((each.id for each in entries if each.id < after), entries[-1].id)
 
 
 def erased_at(entry: wire.EntryView, ttl: str) -> str | None:

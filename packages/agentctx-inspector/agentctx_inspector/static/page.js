@@ -191,7 +191,7 @@ function decideByKey(event) {
   const entries = [...document.querySelectorAll("[data-entry]")];
   const entry = event.target.closest("[data-entry]");
   const key = event.key.toLowerCase();
-  if (entries.length === 0 || event.repeat || !"kemfas123".includes(key)) return;
+  if (entries.length === 0 || event.repeat || event.isComposing || !/^[kemfas123]$/.test(key)) return;
   event.preventDefault();
   const control = entry?.querySelector(`[data-key="${key}"]`);
   if (control) control.click();

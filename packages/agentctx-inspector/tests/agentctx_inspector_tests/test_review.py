@@ -54,7 +54,7 @@ async def test_what_waits_is_shown_with_all_that_a_decision_needs(pages: Running
     for shown in ("2 memories wait", "codex", "team", "capture", "arrived", "erased on", "It would replace"):
         assert shown in page
     assert f'<a href="/memory/{older.id}">diet</a>' in page
-    assert "&lt;U+200B&gt;" in page, "what one cannot see is written out"
+    assert "krill,&lt;U+200B&gt; only" in page, "what one cannot see is written out"
 
 
 async def test_nothing_waits_says_how_something_would(pages: RunningPages) -> None:
@@ -72,6 +72,10 @@ async def test_the_address_narrows_and_pages_go_on(pages: RunningPages) -> None:
     (address,) = re.findall(r'class="button" href="(/review\?[^"]*before=[^"]*)">Next page', first)
     second = await pages.page(address.replace("&amp;", "&"))
     assert ("Number 0 of" in first, "Number 0 of" in second, "Number 1 of" in second) == (False, True, False)
+    (last,) = re.findall(r'action="/review/([^/]*)/keep', second)
+    reply = await pages.send(f"/review/{last}/keep?{address.split('?')[1].replace('&amp;', '&')}", **FORM)
+    page = await pages.page(reply.headers["location"].partition("#")[0])
+    assert ("50 memories wait" in page, "back to the first" in page) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +218,7 @@ async def test_what_is_not_there_is_404(pages: RunningPages, path: str) -> None:
 
 def test_the_entry_after_a_decided_one_is_next() -> None:
     entries = [view(id_) for id_ in ("d", "b", "a")]
-    assert [following(entries, after) for after in ("e", "c", "b", "a", "")] == ["d", "b", "a", "d", ""]
+    assert [following(entries, after) for after in ("e", "c", "b", "a", "")] == ["d", "b", "a", "a", ""]
     assert following([], "c") == ""
 
 
