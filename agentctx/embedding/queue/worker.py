@@ -20,7 +20,7 @@ from agentctx.embedding.queue.diagnosis import Diagnosis
 from agentctx.embedding.queue.job_buffer import JobBuffer
 from agentctx.embedding.queue.outcomes import JobOutcomes, Outcome
 from agentctx.embedding.queue.retry import Failure
-from agentctx.embedding.queue.status import QueueCounts, QueueStatus, State
+from agentctx.embedding.queue.status import QueueStatus, State
 from agentctx.embedding.queue.table import JobTable, StorageAbandoned
 from agentctx.embedding.queue.timing import LoopTimer, Timer, alarm_at
 from agentctx.errors import Disposition, StorageFailed
@@ -79,7 +79,7 @@ class EmbeddingQueue:
         self._share = 1.0
         self._rests_until = 0
         self._in_flight = InFlight(self._timer)
-        self._counts = QueueCounts()
+        self._embedded_jobs = self._buried_jobs = self._stale_jobs = 0
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Accept jobs that have just been committed. Never blocks, drops jobs or raises.
@@ -186,28 +186,21 @@ class EmbeddingQueue:
         await self._idle.wait()
 
     def status(self) -> QueueStatus:
-        now = self._timer.now()
-        state, reason = self._health(now)
+        state, reason = self._health()
         return QueueStatus(
             state=state,
             reason=reason,
-            until=self._breaker.until if now < self._breaker.until else None,
-            queued=len(self._buffer.known) - len(self._in_flight.jobs),
-            in_flight=len(self._in_flight.jobs),
-            embedded=self._counts.embedded,
-            buried=self._counts.buried,
-            stale=self._counts.stale,
-            calls=self._counts.batch_sizes.total(),
-            failed_calls=self._counts.failed_calls,
-            batch_sizes=dict(self._counts.batch_sizes),
+            embedded=self._embedded_jobs,
+            buried=self._buried_jobs,
+            stale=self._stale_jobs,
         )
 
-    def _health(self, now: int) -> tuple[State, str | None]:
+    def _health(self) -> tuple[State, str | None]:
         if self._table.reason is not None:
             return "degraded", self._table.reason
         if self._pause_reason is not None:
             return "starting", self._pause_reason
-        if self._breaker.is_degraded(now):
+        if self._breaker.is_degraded(self._timer.now()):
             return "degraded", self._breaker.reason
         return "ok", None
 
@@ -318,7 +311,6 @@ class EmbeddingQueue:
 
     async def _send(self, batch: Batch) -> None:
         began = self._timer.now()
-        self._counts.batch_sizes[len(batch)] += 1
         call = call_provider(
             self._provider,
             [job.text for job in batch],
@@ -348,15 +340,14 @@ class EmbeddingQueue:
         self._diagnosis.embedded()
         self._batcher.grow()
         stored = await self._table.complete(batch, vectors)
-        self._counts.embedded += stored
-        self._counts.stale += len(batch) - stored
+        self._embedded_jobs += stored
+        self._stale_jobs += len(batch) - stored
         if stored < len(batch):
             # A replaced text may have a successor that was not announced.
             self._buffer.has_backlog = True
         self._end(batch, Outcome.DONE)
 
     async def _failed(self, batch: Batch, failure: Failure) -> None:
-        self._counts.failed_calls += 1
         verdict = await self._diagnosis.judge(batch, failure)
         if not failure.is_ours or verdict.fault is not None:
             log.warning(
@@ -375,7 +366,7 @@ class EmbeddingQueue:
 
     async def _bury(self, job: Job, reason: str) -> None:
         await self._table.bury(job, reason)
-        self._counts.buried += 1
+        self._buried_jobs += 1
         log.warning("job_buried", job=job.id, entry=job.entry, reason=reason)
         self._end((job,), Outcome.BURIED)
 

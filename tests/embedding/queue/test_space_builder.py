@@ -141,15 +141,9 @@ class RecordingLane:
         return QueueStatus(
             state="degraded" if self.problem else "ok",
             reason=self.problem,
-            until=None,
-            queued=0,
-            in_flight=0,
             embedded=0,
             buried=0,
             stale=0,
-            calls=0,
-            failed_calls=0,
-            batch_sizes={},
         )
 
 
