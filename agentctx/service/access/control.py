@@ -5,30 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from agentctx.config.access import AccessSettings
 from agentctx.config.accounts import overflow_id
 from agentctx.errors import AccessDenied
 from agentctx.names import readable
-from agentctx.service.access.grants import ALL_RIGHTS, Grant, Grants, Right, Rights
+from agentctx.service.access import grants
+from agentctx.service.access.grants import ALL_RIGHTS, Grant, Right, Rights
 from agentctx.service.access.principals import Principals
+from agentctx.service.base import Peer
 
 ROOT: Final = 0
 GRANT_HINT: Final = "Ask an operator for a grant: sudo agentctx access grant USER NAMESPACE"
 ADMIN_HINT: Final = "Run it with sudo, or ask an operator for the admin right in all namespaces."
 
 METRICS_HINT: Final = "Run it with sudo, or ask an operator: sudo agentctx access grant USER --metrics"
-
-
-class Credentials(Protocol):
-    """The credentials of the connecting process, as the kernel reports them."""
-
-    @property
-    def uid(self) -> int: ...
-
-    @property
-    def gid(self) -> int: ...
 
 
 class AccessControl:
@@ -45,14 +37,14 @@ class AccessControl:
         self._owners = default_owners() if owners is None else frozenset(owners)
         self._principals = principals or Principals()
         self._settings = settings
-        self._grants = _grants(settings, self._owners)
+        self._grants = _grants(settings)
         self._listeners: list[Callable[[frozenset[int]], None]] = []
 
     def reconfigure(self, settings: AccessSettings) -> None:
         """Replace the grants, and notify the listeners if they have changed."""
         is_other = settings != self._settings
         self._settings = settings
-        self._grants = _grants(settings, self._owners)
+        self._grants = _grants(settings)
         if is_other:
             for listener in self._listeners:
                 listener(self._owners)
@@ -61,16 +53,16 @@ class AccessControl:
         """Register a listener for changed grants, called with the uids that may still do everything."""
         self._listeners.append(listener)
 
-    async def rights_of(self, peer: Credentials) -> Rights:
+    async def rights_of(self, peer: Peer) -> Rights:
         """Return the rights of the peer, who is identified only by the kernel's credentials."""
         if peer.uid in self._owners:
             return ALL_RIGHTS
         principal = self._principals.known(peer.uid, peer.gid)
         if principal is None:
             principal = await asyncio.to_thread(self._principals.look_up, peer.uid, peer.gid)
-        return self._grants.of(principal)
+        return grants.rights_of(principal, self._grants)
 
-    async def require(self, peer: Credentials, namespace: str, right: Right) -> Rights:
+    async def require(self, peer: Peer, namespace: str, right: Right) -> Rights:
         """Return the peer's rights if they include this right in the namespace.
 
         Raises:
@@ -81,7 +73,7 @@ class AccessControl:
             raise denied(right, namespace)
         return rights
 
-    async def require_admin(self, peer: Credentials) -> None:
+    async def require_admin(self, peer: Peer) -> None:
         """Raise `AccessDenied` unless the peer is an admin of the daemon."""
         rights = await self.rights_of(peer)
         if not rights.is_admin:
@@ -102,15 +94,10 @@ def denied(right: Right, namespace: str) -> AccessDenied:
     )
 
 
-def _grants(settings: AccessSettings, owners: frozenset[int]) -> Grants:
-    return Grants(
-        (
-            Grant(uid=each.uid, gid=each.gid, of_metrics=True)
-            if each.rights == "metrics"
-            else Grant(
-                uid=each.uid, gid=each.gid, namespaces=each.namespaces, right=Right[each.rights.upper()]
-            )
-            for each in settings.grants
-        ),
-        owners=owners,
-    )
+def _grants(settings: AccessSettings) -> list[Grant]:
+    return [
+        Grant(uid=each.uid, gid=each.gid, of_metrics=True)
+        if each.rights == "metrics"
+        else Grant(uid=each.uid, gid=each.gid, namespaces=each.namespaces, right=Right[each.rights.upper()])
+        for each in settings.grants
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
@@ -81,26 +81,16 @@ NO_RIGHTS: Final = Rights()
 ALL_RIGHTS: Final = Rights({EVERYTHING: Right.ADMIN})
 
 
-class Grants:
-    """All grants. A principal without a grant has no rights."""
-
-    def __init__(self, grants: Iterable[Grant] = (), *, owners: Iterable[int] = ()) -> None:
-        """`owners` are the uids that may do everything without a grant."""
-        self._grants: Sequence[Grant] = tuple(grants)
-        self._owners = frozenset(owners)
-
-    def of(self, principal: Principal) -> Rights:
-        """Return the rights of a principal: the highest of all grants that apply to it."""
-        if principal.is_nobody:
-            return NO_RIGHTS
-        if principal.uid in self._owners:
-            return ALL_RIGHTS
-        by_pattern: dict[str, Right] = {}
-        its = [grant for grant in self._grants if grant.is_for(principal)]
-        for grant in its:
-            for pattern in grant.namespaces:
-                by_pattern[pattern] = max(grant.right, by_pattern.get(pattern, Right.NONE))
-        return Rights(by_pattern, any(grant.of_metrics for grant in its))
+def rights_of(principal: Principal, grants: Iterable[Grant]) -> Rights:
+    """Return the rights of a principal: the highest of all grants that apply to it, or none."""
+    if principal.is_nobody:
+        return NO_RIGHTS
+    by_pattern: dict[str, Right] = {}
+    its = [grant for grant in grants if grant.is_for(principal)]
+    for grant in its:
+        for pattern in grant.namespaces:
+            by_pattern[pattern] = max(grant.right, by_pattern.get(pattern, Right.NONE))
+    return Rights(by_pattern, any(grant.of_metrics for grant in its))
 
 
 def is_open(pattern: str) -> bool:
