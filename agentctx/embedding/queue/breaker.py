@@ -10,8 +10,9 @@ any       the canary or a batch succeeds      →  CLOSED
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from enum import StrEnum
+
+from agentctx.embedding.queue.retry import Backoff
 
 
 class BreakerState(StrEnum):
@@ -22,24 +23,13 @@ class BreakerState(StrEnum):
     OPEN = "open"
 
 
-@dataclass(frozen=True, slots=True)
-class DoublingPause:
-    """A pause that doubles from `first_s` to `max_s`, randomised in its upper quarter."""
-
-    first_s: float
-    max_s: float
-
-    def duration_ms(self, pauses: int, rng: random.Random) -> int:
-        ceiling_s = min(self.max_s, self.first_s * 2.0 ** min(pauses, 64))
-        return round(rng.uniform(ceiling_s * 0.75, ceiling_s) * 1000)
-
-
 LONGEST_S = 55.0
 """Keeps an hour of outage below 130 calls, and notices within a minute that the provider is well again."""
-SUSPECTED = DoublingPause(first_s=0.5, max_s=LONGEST_S)
-LIMITED = DoublingPause(first_s=0.5, max_s=LONGEST_S)
-OUTAGE = DoublingPause(first_s=5.0, max_s=LONGEST_S)
-MISCONFIGURED = DoublingPause(first_s=LONGEST_S, max_s=LONGEST_S)
+LEAST = 0.75
+SUSPECTED = Backoff(0.5, LONGEST_S, LEAST)
+LIMITED = Backoff(0.5, LONGEST_S, LEAST)
+OUTAGE = Backoff(5.0, LONGEST_S, LEAST)
+MISCONFIGURED = Backoff(LONGEST_S, LONGEST_S, LEAST)
 
 
 class Breaker:
@@ -83,11 +73,11 @@ class Breaker:
         self._in_a_row += 1
         if not self.is_open:
             self.state = BreakerState.SUSPECT
-            self._paused_until = now + SUSPECTED.duration_ms(self._in_a_row - 1, self._rng)
+            self._paused_until = now + SUSPECTED.delay_ms(self._in_a_row - 1, self._rng)
         if stop or at_once or self.is_open or self._in_a_row >= self._failures:
             pause = MISCONFIGURED if stop else OUTAGE
             self.state = BreakerState.OPEN
-            self._paused_until = now + pause.duration_ms(self._openings, self._rng)
+            self._paused_until = now + pause.delay_ms(self._openings, self._rng)
             self._openings += 1
 
     def hold(self, until: int, reason: str | None = None) -> None:
@@ -97,5 +87,5 @@ class Breaker:
 
     def limited(self, now: int, until: int, reason: str) -> None:
         """Pause the calls at a rate limit, at least until `until` and for longer each time in a row."""
-        self.hold(max(until, now + LIMITED.duration_ms(self._limits, self._rng)), reason)
+        self.hold(max(until, now + LIMITED.delay_ms(self._limits, self._rng)), reason)
         self._limits += 1

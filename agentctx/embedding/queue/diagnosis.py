@@ -154,5 +154,5 @@ class Diagnosis:
         """If one text after the other fails, go on more slowly: it may be the provider after all."""
         self._blamed += 1
         if self._blamed >= self._patience:
-            pause_ms = SUSPECTED.duration_ms(self._blamed - self._patience, self._rng)
+            pause_ms = SUSPECTED.delay_ms(self._blamed - self._patience, self._rng)
             self.rests_until = self._timer.now() + pause_ms

@@ -56,15 +56,16 @@ def timeout_failure(timeout_s: float) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Exponential backoff with full jitter, in seconds."""
+    """Exponential backoff with jitter, in seconds: random, from the share `least` of a ceiling on."""
 
     base_s: float
     max_s: float
+    least: float = 0.0
 
     def delay_ms(self, attempts: int, rng: random.Random) -> int:
         """Return a random delay up to `base_s * 2**attempts`, after `attempts` earlier failures."""
         ceiling_s = min(self.max_s, self.base_s * 2.0 ** min(attempts, 64))
-        return math.ceil(rng.uniform(0, ceiling_s) * 1000)
+        return math.ceil(rng.uniform(self.least * ceiling_s, ceiling_s) * 1000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ import structlog
 
 from agentctx.embedding.providers.base import EmbeddingProvider
 from agentctx.embedding.providers.canary import embed_canary, is_same_model
-from agentctx.embedding.queue.breaker import LONGEST_S, DoublingPause
+from agentctx.embedding.queue.breaker import LEAST, LONGEST_S
+from agentctx.embedding.queue.retry import Backoff
 from agentctx.embedding.queue.status import QueueStatus
 from agentctx.embedding.queue.timing import Timer, sleep
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
@@ -31,7 +32,7 @@ from agentctx.telemetry import NO_TELEMETRY, Telemetry
 
 log = structlog.get_logger("agentctx.spaces")
 
-PROBES = DoublingPause(first_s=1.0, max_s=LONGEST_S)
+PROBES = Backoff(1.0, LONGEST_S, LEAST)
 BACKFILL_STEP = 10_000
 FILLING = "model_changed: everything is being embedded with the new model"
 """The only reason that is harmless."""
@@ -156,7 +157,7 @@ class SpaceBuilder:
                 self._reason = f"{error.code}: {error.message}"
                 log.warning("space_not_ready", attempts=attempts, reason=error.message, hint=error.hint)
                 hint_s = getattr(error, "retry_after_s", None) or 0
-            await sleep(self._timer, max(round(hint_s * 1_000), PROBES.duration_ms(attempts, self._rng)))
+            await sleep(self._timer, max(round(hint_s * 1_000), PROBES.delay_ms(attempts, self._rng)))
             attempts += 1
 
     async def _prepare(self, canary: Vectors) -> None:

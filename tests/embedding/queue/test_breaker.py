@@ -11,8 +11,8 @@ from agentctx.embedding.queue.breaker import (
     SUSPECTED,
     Breaker,
     BreakerState,
-    DoublingPause,
 )
+from agentctx.embedding.queue.retry import Backoff
 from tests.embedding.queue.seeded import seeded
 
 HOUR = 3_600_000
@@ -140,9 +140,9 @@ def test_an_hour_of_outage_costs_at_most_130_calls(seed: int, stop: bool) -> Non
 @pytest.mark.parametrize("pause", [SUSPECTED, LIMITED, OUTAGE, MISCONFIGURED])
 @given(openings=st.integers(0, 10**6), seed=st.integers(0, 2**32))
 def test_a_provider_that_is_well_again_is_noticed_within_a_minute(
-    pause: DoublingPause, openings: int, seed: int
+    pause: Backoff, openings: int, seed: int
 ) -> None:
-    assert 0 < pause.duration_ms(openings, seeded(seed)) <= 55_000
+    assert 0 < pause.delay_ms(openings, seeded(seed)) <= 55_000
 
 
 def test_a_pause_without_a_fault_has_a_reason_and_ends_on_time() -> None:
