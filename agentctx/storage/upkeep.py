@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from agentctx.storage import spaces
 from agentctx.storage.records import Census, SpaceFault, SpaceState
-from agentctx.storage.steps import Steps
+from agentctx.storage.steps import Follower, Rows, Steps
 
 REWRITE_WAIT_S: Final = 30.0
 """How long a rewrite waits for readers and for other daemons."""
+JOBS_PER_STEP: Final = 10_000
 _ALL: Final = 2**62
 
 
@@ -32,6 +34,10 @@ def recreate_vectors(space_id: int, *, now: int) -> Steps[int]:
     return (yield from spaces.CreateMissingJobs(space_id, now, _ALL))
 
 
+def _create_missing_jobs(space_id: int, *, now: int) -> Steps[int]:
+    return (yield from spaces.CreateMissingJobs(space_id, now, JOBS_PER_STEP))
+
+
 class UpkeepStorage(Protocol):
     """Checks and repairs for `doctor` and the background maintenance.
 
@@ -39,6 +45,8 @@ class UpkeepStorage(Protocol):
     find a connection. Repairs are idempotent, remove nothing from a live entry and let saves proceed in
     between.
     """
+
+    follower: Follower
 
     async def check_integrity(self) -> list[str]:
         """Return the problems found by the engine's own check: at most 20 lines, without entry text.
@@ -77,6 +85,11 @@ class UpkeepStorage(Protocol):
 
         The embedding queue is not notified: the caller must make it recheck the table.
         """
+        made, now = 0, self.follower.clock()
+        for (space,) in await self.follower.ask(Rows("SELECT id FROM spaces WHERE enabled")):
+            while added := await self.follower.change(partial(_create_missing_jobs, space, now=now)):
+                made += added
+        return made
 
     async def rebuild_words(self) -> int:
         """Rebuild the word index from the live chunks; return how many it contains.
@@ -96,6 +109,8 @@ class UpkeepStorage(Protocol):
         Raises:
             NotFound: the space does not exist.
         """
+        steps = partial(recreate_vectors, space, now=self.follower.clock())
+        return await self.follower.change(steps, lambda _: self.follower.notes.note_deletion())
 
     async def tidy(self) -> bool:
         """Purge deleted rows from the files if anything was deleted since the last call.

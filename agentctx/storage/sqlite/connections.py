@@ -74,13 +74,6 @@ class SqliteConnections:
         finally:
             self.tidying.note_deletion()
 
-    async def remove_all(self, step: Callable[[Connection], int]) -> int:
-        """Repeat a bounded step, each in its own transaction, until it changes nothing; return the total."""
-        total = 0
-        while changed := await self.remove(step):
-            total += changed
-        return total
-
 
 def _bound(function: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> Callable[[Connection], T]:
     """Return the function of a connection alone; a partial, which calls no Python, if possible."""

@@ -106,7 +106,7 @@ class SqliteStorage(Storage):
         self.jobs = OutboxStorage(follower)
         self.spaces = SpaceStorage(follower)
         self.trust = TrustStorage(follower)
-        self.upkeep = SqliteUpkeep(connections)
+        self.upkeep = SqliteUpkeep(follower)
         self.injections = InjectionStorage(follower)
         self.scrub = SqliteScrub(connections)
         self.proofs = ProofStorage(follower)

@@ -84,7 +84,7 @@ class PostgresqlStorage(Storage):
         self.spaces = PostgresqlSpaces(follower, connections)
         self.search = PostgresqlSearch(connections)
         self.trust = TrustStorage(follower)
-        self.upkeep = PostgresqlUpkeep(connections)
+        self.upkeep = PostgresqlUpkeep(follower)
         self.scrub = PostgresqlScrub(connections)
         self.proofs = ProofStorage(follower)
         self.copying = CopyStorage(follower)

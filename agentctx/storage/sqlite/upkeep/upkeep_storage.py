@@ -12,12 +12,11 @@ from typing import Final
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.file.driver import FIRST_ID
 from agentctx.storage.records import Census
-from agentctx.storage.sqlite import sql
-from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, checks
+from agentctx.storage.sqlite.connections import SqlitePart, checks
+from agentctx.storage.sqlite.statements import SqliteFollower
 from agentctx.storage.sqlite.upkeep import file_repair, integrity, proofs, repair, word_rebuild
 from agentctx.storage.sqlite.upkeep.rewrite import Rewriter
-from agentctx.storage.sqlite.vectors import spaces
-from agentctx.storage.upkeep import REWRITE_WAIT_S, recreate_vectors
+from agentctx.storage.upkeep import REWRITE_WAIT_S, UpkeepStorage
 
 CLOSING_PATIENCE_MS: Final = 5_000
 """How long to wait for reads to end before the file is rebuilt."""
@@ -27,14 +26,15 @@ UNUSED_SPACE: Final = (
 )
 
 
-class SqliteUpkeep(SqlitePart):
+class SqliteUpkeep(SqlitePart, UpkeepStorage):
     """`UpkeepStorage` on the SQLite file."""
 
-    def __init__(self, connections: SqliteConnections) -> None:
-        super().__init__(connections)
+    def __init__(self, follower: SqliteFollower) -> None:
+        super().__init__(follower.db)
+        self.follower = follower
         self._rebuilding = asyncio.Lock()
         self._tidying = asyncio.Lock()
-        self.rewriter = Rewriter(connections)
+        self.rewriter = Rewriter(self.db)
 
     check_integrity = checks(integrity.check_database)
     check_words = checks(integrity.check_words)
@@ -71,15 +71,11 @@ class SqliteUpkeep(SqlitePart):
             repair.remove_orphan_jobs,
             repair.remove_orphan_chunks,
         ):
-            removed += await self.db.remove_all(step)
+            while changed := await self.db.remove(step):
+                removed += changed
         if words := await self.db.check(repair.orphan_words):
             await self.rebuild_words()
         return removed + words
-
-    async def create_missing_jobs(self) -> int:
-        enabled = await self.db.readers.run(spaces.enabled_ids)
-        step = partial(spaces.backfill, now=self.db.clock(), limit=repair.ROWS_PER_STEP)
-        return sum([await self.db.remove_all(partial(step, space_id=space)) for space in enabled])
 
     async def rebuild_words(self) -> int:
         async with self._rebuilding:
@@ -114,10 +110,6 @@ class SqliteUpkeep(SqlitePart):
             self.db.keyword_gap = word_rebuild.shortfall(await self.db.readers.run(word_rebuild.count))
         except StorageFailed:
             self.db.keyword_gap = word_rebuild.UNREADABLE
-
-    async def rebuild_vectors(self, space: int) -> int:
-        steps = partial(recreate_vectors, space, now=self.db.clock())
-        return await self.db.remove(sql.follow, steps=steps, functions=spaces.SPACE_STATEMENTS)
 
     async def tidy(self) -> bool:
         async with self._tidying:

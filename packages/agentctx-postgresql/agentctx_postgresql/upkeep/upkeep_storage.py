@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.records import Census, SpaceFault, SpaceState
-from agentctx.storage.upkeep import recreate_vectors
+from agentctx.storage.upkeep import UpkeepStorage
 from agentctx.storage.words import TERM_RULES
 from agentctx.wire.wording import listed
-from agentctx_postgresql import locks, sql
+from agentctx_postgresql import locks
 from agentctx_postgresql.connections import (
     CHECK_TIMEOUT_S,
     PostgresqlConnections,
@@ -21,8 +21,8 @@ from agentctx_postgresql.connections import (
 )
 from agentctx_postgresql.driver import Connection
 from agentctx_postgresql.search.terms import Words, words_of
+from agentctx_postgresql.statements import PostgresqlFollower
 from agentctx_postgresql.upkeep import proofs, repair, tidying
-from agentctx_postgresql.vectors import spaces
 
 MAX_LINES: Final = 20
 
@@ -168,11 +168,12 @@ def _texts_of_chunk(row: Any) -> tuple[str, str]:
     return texts.text(piece), texts.labels_of(piece)
 
 
-class PostgresqlUpkeep(PostgresqlPart):
+class PostgresqlUpkeep(PostgresqlPart, UpkeepStorage):
     """`UpkeepStorage` on a PostgreSQL server."""
 
-    def __init__(self, connections: PostgresqlConnections) -> None:
-        super().__init__(connections)
+    def __init__(self, follower: PostgresqlFollower) -> None:
+        super().__init__(follower.db)
+        self.follower = follower
         self._tidying = asyncio.Lock()
 
     async def check_integrity(self) -> list[str]:
@@ -209,15 +210,7 @@ class PostgresqlUpkeep(PostgresqlPart):
         return counted
 
     async def remove_orphans(self) -> int:
-        return await self.db.write(repair.remove_orphans, self._note_removed)
-
-    async def create_missing_jobs(self) -> int:
-        made = 0
-        for space in await self.db.read(spaces.all_spaces):
-            step = partial(spaces.create_missing_jobs, space_id=space.id, now=self.db.clock(), limit=10_000)
-            while added := (await self.db.write(step))[0]:
-                made += added
-        return made
+        return await self.db.write(repair.remove_orphans, lambda _: self.db.erasures.note_deletion())
 
     async def rebuild_words(self) -> int:
         """Rebuild each row in place, so that keyword search misses nothing meanwhile."""
@@ -230,13 +223,6 @@ class PostgresqlUpkeep(PostgresqlPart):
         """Rebuild words that were written by earlier rules, in place; None if there are none."""
         rules = await self.db.check(lambda conn: conn.fetchval(WORD_RULES))
         return None if rules == TERM_RULES else await self.rebuild_words() or None
-
-    async def rebuild_vectors(self, space: int) -> int:
-        now = self.db.clock()
-        return await self.db.write(
-            lambda conn: sql.follow(conn, recreate_vectors(space, now=now), spaces.SPACE_STATEMENTS),
-            self._note_removed,
-        )
 
     async def tidy(self) -> bool:
         async with self._tidying:
@@ -255,9 +241,6 @@ class PostgresqlUpkeep(PostgresqlPart):
 
     async def wait_for_work(self) -> None:
         await self.db.erasures.is_due.wait()
-
-    def _note_removed(self, _: int) -> None:
-        self.db.erasures.note_deletion()
 
     async def _in_slices(
         self,

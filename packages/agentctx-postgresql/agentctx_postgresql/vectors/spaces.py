@@ -23,7 +23,6 @@ from agentctx.storage.spaces import (
     SelectSpaces,
     SetState,
     SpaceStorage,
-    space_of,
 )
 from agentctx.storage.steps import Follower, Rows
 from agentctx_postgresql import locks, presence, sql
@@ -56,11 +55,6 @@ SELECT (SELECT count(*) FROM made), max(id) FROM missing"""
 JOBS_PER_STEP: Final = 1_000
 _NO_JOB: Final = "NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.chunk = c.id AND jobs.space = $1)"
 _NO_VECTOR: Final = "NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
-
-
-async def all_spaces(conn: Connection) -> list[Space]:
-    """Return every space, newest first."""
-    return [space_of(row) for row in await _select(conn, SelectSpaces())]
 
 
 async def get(conn: Connection, space_id: int) -> Space:
