@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import partial
 
-from agentctx.text.redaction.redact import redact
+from agentctx.text.redaction.redactor import redact
 from agentctx.text.redaction.rules import SecretRules, load_rules
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.options import Options

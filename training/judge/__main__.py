@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agentctx.embedding.judge.model import PAIR as JUDGE
+from agentctx.embedding.judge.judge import PAIR as JUDGE
 from agentctx.embedding.providers.embedded.model import load_model
 from agentctx.embedding.providers.embedded.weights import MODEL, TOKENIZER
 from training.judge.base import WIDTH, read_weights

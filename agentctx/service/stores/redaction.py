@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from agentctx.errors import SecretRefused
 from agentctx.names import MAX_NAME_CHARS, normalised
-from agentctx.text.redaction.redact import SecretFinding
-from agentctx.text.redaction.redactor import Redactor
+from agentctx.text.redaction.redactor import Redactor, SecretFinding
 
 MAX_NAMED: Final = 10
 """How many secrets a refusal lists."""

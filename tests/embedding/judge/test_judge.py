@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.config.paths import cache_dir
-from agentctx.embedding.judge.judge import Judge, suits
-from agentctx.embedding.judge.model import PAIR, TEXT, shortened
+from agentctx.embedding.judge.judge import PAIR, TEXT, Judge, shortened, suits
 from agentctx.embedding.providers.embedded.cache import ensure_built
 from agentctx.embedding.providers.embedded.provider import EmbeddedProvider
 from agentctx.embedding.providers.fake import FakeProvider

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.service.stores.redaction import moved_positions, redact_fields
-from agentctx.text.redaction.redact import SecretFinding
-from agentctx.text.redaction.redactor import Redactor
+from agentctx.text.redaction.redactor import Redactor, SecretFinding
 from agentctx.text.redaction.rules import load_rules
 
 REDACTOR = Redactor(load_rules())

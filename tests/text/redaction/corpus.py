@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from agentctx.text.redaction.redact import find
+from agentctx.text.redaction.redactor import find
 from agentctx.text.redaction.rules import SecretRules
 
 Make: TypeAlias = Callable[[random.Random], str]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.text.redaction.redact import MAX_PASSES, SecretFinding, redact
+from agentctx.text.redaction.redactor import MAX_PASSES, SecretFinding, redact
 from agentctx.text.redaction.rules import RuleFields, SecretRule, SecretRules, load_rules
 from tests.text.redaction.corpus import KINDS, planted
 

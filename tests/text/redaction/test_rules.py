@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import ConfigInvalid, RedactionTimedOut
-from agentctx.text.redaction.redact import find, redact
+from agentctx.text.redaction.redactor import find, redact
 from agentctx.text.redaction.rules import SecretRule, SecretRules, format_problem, load_rules
 from tests.text.redaction.corpus import (
     KEPT_BACK,

@@ -1,4 +1,7 @@
-"""Finds chunks by words, and reads chunks as ranking or as an answer needs them. Read transactions only."""
+"""Finds chunks by words, and reads chunks and the turns beside them as ranking or as an answer needs them.
+
+Read transactions only.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentctx.errors import StorageCorrupt
 from agentctx.storage.chunk_texts import is_chunk
@@ -14,7 +17,18 @@ from agentctx.storage.faults import Faults
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.location import LOOK_BACK, locate
 from agentctx.storage.passage_traits import WordFinder
-from agentctx.storage.search import ChunksWithTurns, Filter, ResolvedChunk, SampledChunk, WordResults
+from agentctx.storage.search import (
+    REACH,
+    TURNS_OF,
+    ChunksWithTurns,
+    Filter,
+    Neighbours,
+    ResolvedChunk,
+    SaidAround,
+    SampledChunk,
+    WordResults,
+    neighbours,
+)
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.entries.rows import (
     CHUNK,
@@ -25,13 +39,63 @@ from agentctx.storage.sqlite.entries.rows import (
     check_row,
     entry_of,
 )
-from agentctx.storage.sqlite.search import filters, keyword_search, traits, turns
+from agentctx.storage.sqlite.search import filters, keyword_search, traits
+from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.search.hits import best_per_chunk, resolve_cues
 from agentctx.storage.sqlite.search.keyword_search import FindPostings
 from agentctx.storage.sqlite.search.memory_search import TokenHashes, words_in_each
 from agentctx.storage.sqlite.search.postings import WordPostings
+from agentctx.storage.sqlite.search.traits import Rows
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.vectors import Vectors
+
+_SIDE = """(SELECT group_concat(seq) FROM (SELECT e.seq FROM entries e INDEXED BY entries_turns
+    WHERE e.live = 1 AND e.session <> '' AND e.namespace = here.namespace
+      AND e.collection = here.collection AND e.session = here.session
+      AND (e.created, e.seq) {comparison} (here.created, here.seq) AND {condition}
+    ORDER BY e.created {order}, e.seq {order} LIMIT ?))"""
+_ROWS = """SELECT chunks.id, here.seq, {before}, {after}
+    FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
+    CROSS JOIN entries here ON here.seq = chunks.entry
+    WHERE here.live = 1 AND here.session <> '' AND here.collection = ?"""
+
+
+class _Row(NamedTuple):
+    """The row number of an entry, and of the entries before and after it, nearest first."""
+
+    seq: int
+    before: list[int]
+    after: list[int]
+
+
+def _around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> tuple[Neighbours, Rows]:
+    """Return the chunks beside those in a conversation that the filter allows, and the rows of all turns."""
+    rows = _rows(conn, chunks, filters.entry_condition(wanted, now=now))
+    found = traits.of_entries(
+        conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)}
+    )
+    turn = {row.seq: row.chunk for row in found.values()}.get
+    said = {
+        chunk: SaidAround(turn(row.seq), [*map(turn, row.before)], [*map(turn, row.after)])
+        for chunk, row in rows.items()
+    }
+    return neighbours(said), found
+
+
+def _rows(conn: Connection, chunks: Sequence[int], condition: Condition) -> dict[int, _Row]:
+    """Return the neighbours of the chunks whose entries belong to a session."""
+    sql = _ROWS.format(
+        before=_SIDE.format(comparison="<", order="DESC", condition=condition.sql),
+        after=_SIDE.format(comparison=">", order="ASC", condition=condition.sql),
+    )
+    side = (*condition.parameters, REACH)
+    found = conn.execute(sql, (*side, *side, json.dumps(list(chunks)), TURNS_OF))
+    return {chunk: _Row(seq, _numbers(before), _numbers(after)) for chunk, seq, before, after in found}
+
+
+def _numbers(joined: str | None) -> list[int]:
+    return list(map(int, joined.split(","))) if joined else []
+
 
 _TEXT_CHUNKS = (
     "SELECT chunks.id, e.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE chunks.cue = 0"
@@ -137,7 +201,7 @@ def chunks_with_turns(
         return words_in_each(conn, postings, hashes, words, chunks) if postings is not None and chunks else {}
 
     hits = traits.of_chunks(conn, chunks, filters.entry_condition(wanted, now=now))
-    around, turn_rows = turns.around(conn, chunks, wanted, now=now)
+    around, turn_rows = _around(conn, chunks, wanted, now=now)
     beside = {
         chunk: turn_rows[chunk] for row in around.values() for chunk in row.values() if chunk not in hits
     }
