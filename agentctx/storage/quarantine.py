@@ -47,6 +47,9 @@ _HOLD: Final = """INSERT INTO quarantine (entry, screened, revocation, outdated,
 # The order of the join is fixed for SQLite; otherwise it would read the whole namespace.
 TRUSTS: Final = """SELECT e.id, e.trust FROM ?ids AS source
     CROSS JOIN entries e WHERE e.id = source.id AND e.live AND e.namespace = ?"""
+_OF_FILES: Final = """SELECT e.id, CAST(e.attributes AS text) LIKE '%"file":%' FROM ?ids AS given
+    CROSS JOIN entries e WHERE e.id = given.id AND e.live AND e.namespace = ?"""
+"""Whether each comes from a file: within a text of JSON, only a key looks like that."""
 IS_HELD: Final = "SELECT 1 FROM quarantine WHERE entry = ?"
 _DERIVE: Final = """INSERT INTO derivations (entry, source) SELECT ?, given.id FROM ?ids AS given WHERE TRUE
     ON CONFLICT DO NOTHING"""
@@ -84,15 +87,6 @@ _EXPIRED: Final = """SELECT file_states.entry, e.seq, e.version, e.namespace, e.
 _UNSETTLED: Final = "SELECT entry FROM quarantine WHERE state <> 'withdrawn' ORDER BY entry LIMIT ?"
 _TAKEN: Final = """SELECT entry, state, revocation FROM quarantine
     WHERE state <> 'withdrawn' AND entry IN ?ids ORDER BY entry FOR UPDATE"""
-
-
-@dataclass(frozen=True, slots=True)
-class FindOfNamespace(Statement[list[str]]):
-    """Asks which of the entries are live in the namespace and, `with_file`, come from a file."""
-
-    entries: Sequence[str]
-    namespace: str
-    with_file: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +211,8 @@ def mark_files(namespace: str, marks: Sequence[FileMark], *, now: int) -> Steps[
     count = 0
     withdrawn: list[str] = []
     for mark in marks:
-        found = yield from FindOfNamespace(mark.entries, namespace, mark.state != "present")
+        known = yield from Rows(_OF_FILES, (mark.entries, namespace))
+        found = [entry for entry, has_file in known if has_file or mark.state == "present"]
         count += len(found)
         yield from _mark(found, mark, now=now)
         if mark.state == "withdrawn":

@@ -9,7 +9,6 @@ from agentctx.errors import StorageCorrupt
 from agentctx.storage.quarantine import (
     IS_LISTED_AS_HELD,
     CutAgain,
-    FindOfNamespace,
     FindSound,
     LockTrust,
     NoteHidden,
@@ -49,15 +48,6 @@ async def _provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Pro
     return {entry: each for entry, each in found.items() if each != NO_PROVENANCE}
 
 
-_OF_NAMESPACE: Final = """SELECT id FROM entries WHERE id = ANY ($1::text[]) AND live AND namespace = $2
-    AND (NOT $3 OR attributes->'file' IS NOT NULL)"""
-
-
-async def _of_namespace(conn: Connection, wanted: FindOfNamespace) -> list[str]:
-    rows = await conn.fetch(_OF_NAMESPACE, wanted.entries, wanted.namespace, wanted.with_file)
-    return [row["id"] for row in rows]
-
-
 async def _find_sound(conn: Connection, wanted: FindSound) -> tuple[int, Entry] | None:
     try:
         return await lookup.get(conn, wanted.entry, now=wanted.now)
@@ -72,7 +62,6 @@ async def _cut_again(conn: Connection, wanted: CutAgain) -> Sequence[Job]:
 
 TRUST_STATEMENTS: Final[sql.Functions] = {
     FindProvenance: lambda conn, each: _provenance(conn, each.entries),
-    FindOfNamespace: _of_namespace,
     LockTrust: lambda conn, each: locks.lock_trust(conn, shared=each.shared),
     FindReached: lambda conn, each: sql.fetch(conn, each.rows("e.attributes->>'source'")),
     NoteHidden: lambda conn, each: record_erasure(conn, each.entries),
