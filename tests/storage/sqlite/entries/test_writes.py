@@ -1,4 +1,4 @@
-"""Old idempotency keys are forgotten, whatever the ids of their entries."""
+"""Old idempotency keys are forgotten, whatever the ids of their entries; a copy keeps every version."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.storage.copying import CopiedVersion, VersionKey
 from agentctx.storage.file.driver import Connection
 from agentctx.storage.forgetting import ForgetRequests
 from agentctx.storage.ids import first_id, new_id
@@ -15,7 +16,8 @@ from agentctx.storage.saving import remember
 from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import writes
-from agentctx_testing.drafts import START_MS
+from agentctx.storage.versions import MAX_VERSIONS
+from agentctx_testing.drafts import START_MS, keyless
 
 HOUR_MS = 3_600_000
 OLD = START_MS - 25 * HOUR_MS
@@ -47,6 +49,28 @@ async def test_keys_are_forgotten_by_their_own_time(tmp_path: Path) -> None:
         forget = partial(writes.forget_requests, wanted=ForgetRequests(BEFORE, START_MS))
         await storage.db.writer.run(forget)
         assert await storage.db.writer.run(entries_with_a_key) == {new, long_known}
+    finally:
+        await storage.close()
+
+
+async def test_a_copied_entry_keeps_its_versions_even_if_a_save_would_remove_some(tmp_path: Path) -> None:
+    entry, last = new_id(1, "default"), MAX_VERSIONS + 2
+    versions = [
+        CopiedVersion(
+            key=VersionKey(entry, number),
+            live=number == last,
+            draft=keyless(f"Version {number}.", spans=()),
+            created=1,
+            updated=number,
+            chunks=(),
+        )
+        for number in range(1, last + 1)
+    ]
+    storage = await SqliteStorage.open(tmp_path / "agentctx.db")
+    try:
+        await storage.copying.put(versions)
+        found, _ = await storage.entries.history(entry, limit=2 * last)
+        assert [each.version for each in reversed(found)] == list(range(1, last + 1))
     finally:
         await storage.close()
 
