@@ -77,6 +77,7 @@ async def test_the_form_shows_the_command_and_grants_nothing(pages: RunningPages
     page = await pages.page("/namespaces?user=ann&to=team-*&right=read&group=1")
     assert "agentctx access grant --group --read ann &#39;team-*&#39;</pre>" in page
     assert '<details class="more" id="grant" open>' in page
+    assert "Name the namespace, too." in await pages.page("/namespaces?user=ann&right=read")
 
 
 @pytest.mark.parametrize(
