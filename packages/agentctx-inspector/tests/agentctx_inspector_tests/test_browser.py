@@ -438,9 +438,9 @@ def test_a_grant_is_given_and_taken_away(browser: Browser, daemon: DaemonProcess
     assert program == "agentctx"
     assert run_forked([*words, "--config", str(config)]).returncode == 0
     reload(daemon, page, "uid 54321")
-    page.click("td >> text=Revoke")
+    page.click("summary:has-text('Revoke')")
     before = config.read_text()
-    config.write_text(before.replace(page.inner_text("td pre"), ""))
+    config.write_text(before.replace(page.inner_text("details[open] pre"), ""))
     assert config.read_text() != before
     reload(daemon, page, "All others need one", without="uid 54321")
 

@@ -35,7 +35,7 @@ async def test_a_reader_is_told_what_is_refused(tmp_path: Path) -> None:
         link = await pages.server.link(ANN)
         await page.goto(link.url)
         for name, refusal in (
-            ("Namespaces", "only admins of the daemon may do that. Who else may use these namespaces"),
+            ("Namespaces", "only admins of the daemon may do that. That includes"),
             ("Ingest", "No file was read here yet."),
         ):
             await page.click(f"nav >> text={name}")

@@ -60,10 +60,10 @@ async def test_names_are_filtered_and_shown_in_pages(pages: RunningPages) -> Non
     for number in range(MAX_LISTED + 3):
         await save(pages.core, namespace=f"x{number:02}", key="a", content="One.")
     first = await pages.page("/namespaces?q=X")
-    assert first.count('class="row"') == MAX_LISTED
+    assert first.count('class="title"') == MAX_LISTED
     assert 'href="/namespaces?q=X&amp;page=2"' in first
     second = await pages.page("/namespaces?q=X&page=2")
-    assert second.count('class="row"') == 3
+    assert second.count('class="title"') == 3
     assert "page=3" not in second
     assert "No namespace is named so" in await pages.page("/namespaces?q=<b>&page=<b>")
 
@@ -111,7 +111,7 @@ async def test_others_see_their_own_part_and_why_not_more(tmp_path: Path) -> Non
         assert "You may read and write in team; read and write in git:*." in said
         assert "2 namespaces" in said
         assert "secret" not in said
-        assert "only admins of the daemon may do that. Who else" in said
+        assert "only admins of the daemon may do that. That includes" in said
         assert "uid 7" not in said
         assert "Give a grant" not in said
         assert "uid 54321 0.0 MiB1,024 MiB" in said
