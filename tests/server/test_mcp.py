@@ -115,8 +115,7 @@ def accepted(question: Any, decision: str) -> dict[str, Any]:
 
 
 async def test_a_stateless_client_answers_by_repeating_the_call(daemon: RunningProxy) -> None:
-    key = {"namespace": "default", "key": "deploys", "content": "Deploys happen on Tuesdays."}
-    entry = (await daemon.memory.save("knowledge", **key)).id
+    entry = (await daemon.memory.save("knowledge", key="deploys", content="Deploys happen on Tuesdays.")).id
     forget: dict[str, Any] = {"arguments": {"id": entry}}
     async with daemon.over_tcp() as port:
         asked = await form_call(port, "forget", **forget)

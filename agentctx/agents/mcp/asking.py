@@ -1,4 +1,4 @@
-"""Questions to the user, which the client shows as forms (MCP elicitation). No I/O."""
+"""Questions to the user, which clients show as forms (MCP elicitation). No I/O."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SIGNED: Final = 64
 """Characters of a signature."""
 
 
-class Ask(NamedTuple):
+class Form(NamedTuple):
     """A form. `about` names what it shows, with the version; `text` is the schema of a text to edit.
 
     The first of the `choices` (title by value) changes nothing: some clients fill it in or send it unasked,
-    and some accept what has no choice. `progress` is where the steps go on if the call is repeated.
+    and some accept what has no choice. `progress` is that of the steps, for a call that is repeated.
     """
 
     about: str
@@ -31,7 +31,7 @@ class Ask(NamedTuple):
     progress: Any = None
 
     @property
-    def form(self) -> Json:
+    def params(self) -> Json:
         """The parameters of `elicitation/create`."""
         values, titles = list(self.choices), list(self.choices.values())
         decision = {"type": "string", "enum": values, "enumNames": titles, "default": values[0]}
@@ -40,7 +40,7 @@ class Ask(NamedTuple):
         return {"message": self.message, "requestedSchema": schema}
 
 
-class Answer(NamedTuple):
+class FormAnswer(NamedTuple):
     """The user's choice and text; without a choice, `why` says what happened."""
 
     choice: str = ""
@@ -54,14 +54,14 @@ def can_show_forms(capabilities: object) -> bool:
     return isinstance(declared, dict) and ("form" in declared or "url" not in declared)
 
 
-def answer_to(ask: Ask, result: object) -> Answer:
+def answer_to(form: Form, result: object) -> FormAnswer:
     """Read a client's result. Only an accepted choice of the form counts."""
     match result:
-        case {"action": "accept", "content": {"decision": str(choice), **rest}} if choice in ask.choices:
-            return Answer(choice, text if isinstance(text := rest.get("text"), str) else "")
+        case {"action": "accept", "content": {"decision": str(choice), **rest}} if choice in form.choices:
+            return FormAnswer(choice, text if isinstance(text := rest.get("text"), str) else "")
         case {"action": "decline"}:
-            return Answer(why="The user refused, or the client showed no form.")
-    return Answer(why="The user made no decision, or the client showed no form.")
+            return FormAnswer(why="The user refused, or the client showed no form.")
+    return FormAnswer(why="The user made no decision, or the client showed no form.")
 
 
 def shown(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
@@ -70,10 +70,10 @@ def shown(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def question(ask: Ask, key: bytes) -> Json:
+def question(form: Form, key: bytes) -> Json:
     """Return the members of a stateless result that asks for an answer; its state is signed with the key."""
-    state = json.dumps([[ask.about, ask.form], ask.progress])
-    request = {"method": "elicitation/create", "params": ask.form}
+    state = json.dumps([[form.about, form.params], form.progress])
+    request = {"method": "elicitation/create", "params": form.params}
     return {"inputRequests": {ANSWER: request}, "requestState": _signature(state, key) + state}
 
 

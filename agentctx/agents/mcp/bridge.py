@@ -19,7 +19,7 @@ from agentctx.agents.arguments import UsageError, last_of, namespaces_in, parsed
 from agentctx.agents.daemon import DaemonRefused, DaemonUnavailable, ask, socket_path
 from agentctx.agents.hooks.hook import handle
 from agentctx.agents.hooks.hook_events import CLIENTS
-from agentctx.agents.mcp.asking import UNANSWERED, Answer, Ask, answer_to
+from agentctx.agents.mcp.asking import UNANSWERED, Form, FormAnswer, answer_to
 from agentctx.agents.mcp.protocol import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -69,7 +69,7 @@ def main(args: Sequence[str]) -> int:
     return 0
 
 
-class Questions:
+class OpenForms:
     """Sends forms to the client, and gives each answer to the call that waits for it."""
 
     def __init__(self, send: Callable[[Message], None]) -> None:
@@ -77,29 +77,31 @@ class Questions:
         self._waiting: dict[str, tuple[object, SimpleQueue[Any]]] = {}  # by id of the form: call and replies
         self.cancelled: set[object] = set()
 
-    def ask(self, call: object, question: Ask) -> Answer:
-        """Show a form for a call until it is answered or the call is cancelled, for 10 minutes at most."""
+    def ask(self, call: object, form: Form) -> FormAnswer:
+        """Show a form until it is answered or its call is cancelled, for 10 minutes at most."""
         number, replies = f"form-{os.urandom(8).hex()}", SimpleQueue[Any]()
         self._waiting[number] = call, replies
         try:
             if not self.cancelled & {call, None}:
-                request = {"id": number, "method": "elicitation/create", "params": question.form}
+                request = {"id": number, "method": "elicitation/create", "params": form.params}
                 self._send({"jsonrpc": "2.0", **request})
-                return answer_to(question, replies.get(timeout=ANSWER_S)["result"])
+                return answer_to(form, replies.get(timeout=ANSWER_S)["result"])
         except (Empty, KeyError):
             withdrawn = {"requestId": number, "reason": UNANSWERED}
             self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": withdrawn})
         finally:
             del self._waiting[number]
-        return Answer(why=UNANSWERED)
+        return FormAnswer(why=UNANSWERED)
 
     def receive(self, message: object) -> None:
         """Take answers and cancellations out of what the client sends."""
         match message:
             case {"method": "notifications/cancelled", "params": {"requestId": str() | int() as call}}:
                 self.cancel(call)
-            case {"id": str(number), **rest} if "method" not in rest and number in self._waiting:
-                self._waiting[number][1].put(message)
+            case {"id": str(number), **rest} if "method" not in rest and (
+                asking := self._waiting.get(number)
+            ):
+                asking[1].put(message)
 
     def cancel(self, cancelled: str | int | None) -> None:
         """End the questions of a call; None: of all that ever come, since the client is gone."""
@@ -120,12 +122,12 @@ class Bridge:
         self._writing = threading.Lock()
         self._slots = threading.BoundedSemaphore(MAX_CALLS)
         self._threads: set[threading.Thread] = set()
-        self._questions = Questions(self._send)
+        self._open_forms = OpenForms(self._send)
         self._forms = 0
         self._secret = os.urandom(32)
 
     def serve(self, requests: BinaryIO) -> None:
-        """Answer each line until the stream ends, then wait for the running calls."""
+        """FormAnswer each line until the stream ends, then wait for the running calls."""
         while line := requests.readline(MAX_MESSAGE_BYTES):
             if not line.endswith(b"\n") and len(line) == MAX_MESSAGE_BYTES:
                 while (rest := requests.readline(MAX_MESSAGE_BYTES)) and not rest.endswith(b"\n"):
@@ -133,7 +135,7 @@ class Bridge:
                 self._send(error(None, INVALID_REQUEST, f"The message exceeds {MAX_MESSAGE_BYTES} bytes."))
             elif line.strip():
                 self._receive(line)
-        self._questions.cancel(None)
+        self._open_forms.cancel(None)
         for thread in list(self._threads):
             thread.join(TIMEOUT_S * 2)
 
@@ -146,7 +148,7 @@ class Bridge:
         if isinstance(message, list):  # a batch, as in revision 2025-03-26
             self._start(partial(self._batch, message))
             return
-        self._questions.receive(message)
+        self._open_forms.receive(message)
         decided = step(message, version=__version__, forms=self._forms)
         self._forms = self._forms if decided.forms is None else decided.forms
         for reply in decided.messages:
@@ -160,7 +162,7 @@ class Bridge:
             return
         replies: list[Message] = []
         for message in messages:
-            self._questions.receive(message)
+            self._open_forms.receive(message)
             decided = step(message, version=__version__, forms=self._forms)
             replies += decided.messages
             if decided.call is not None:
@@ -185,17 +187,15 @@ class Bridge:
     def _run(self, call: McpToolCall) -> Message:
         try:
             text, failed = self._outcome(call), False
-        except InvalidToolArguments as misuse:
-            text, failed = str(misuse), True
-        except DaemonUnavailable as away:
-            text, failed = str(away), True
+        except (InvalidToolArguments, DaemonUnavailable) as problem:
+            text, failed = str(problem), True
         except DaemonRefused as refusal:
             text, failed = failure_text(refusal.code, refusal.message, refusal.hint), True
         except (KeyError, TypeError, AttributeError):
             text, failed = _UNREADABLE, True
         return tool_result(call, text, failed=failed, version=__version__)
 
-    def _outcome(self, call: McpToolCall) -> str | Message:
+    def _outcome(self, call: McpToolCall) -> Any:
         scope = self._scope._replace(session=name_from(call.conversation or self._scope.session))
         if call.name == HOOK_TOOL:
             return json.dumps(self._hook(call.arguments))
@@ -205,14 +205,13 @@ class Bridge:
             try:
                 request = steps.send(reply)
             except StopIteration as done:
-                outcome: str | Message = done.value
-                return outcome
-            reply = self._answer(call, request) if isinstance(request, Ask) else self._reply(request)
+                return done.value
+            reply = self._answer(call, request) if isinstance(request, Form) else self._reply(request)
 
-    def _answer(self, call: McpToolCall, question: Ask) -> Answer:
+    def _answer(self, call: McpToolCall, form: Form) -> FormAnswer:
         self._slots.release()  # a person takes minutes
         try:
-            return self._questions.ask(call.id, question)
+            return self._open_forms.ask(call.id, form)
         finally:
             self._slots.acquire()
 
@@ -256,7 +255,7 @@ class Bridge:
         if (
             isinstance(message, dict)
             and "method" not in message
-            and message["id"] in self._questions.cancelled
+            and message["id"] in self._open_forms.cancelled
         ):
             return
         line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"

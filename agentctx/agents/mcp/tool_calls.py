@@ -8,14 +8,14 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from agentctx.agents.mcp import tools
-from agentctx.agents.mcp.asking import MAX_SHOWN_CHARS, Answer, Ask, answer_to, opened, question, shown
+from agentctx.agents.mcp.asking import MAX_SHOWN_CHARS, Form, FormAnswer, answer_to, opened, question, shown
 from agentctx.agents.mcp.protocol import McpToolCall
 from agentctx.agents.mcp.tool_list import Json
 from agentctx.agents.mcp.tools import ApiRequest, ToolScope, entry_path
 from agentctx.names import normalised, readable
 
 Steps: TypeAlias = Generator[Any, Any, Any]
-"""Yields `ApiRequest` and `Ask`; receives replies (None: an `optional` request was refused) and answers."""
+"""Yields `ApiRequest` and `Form`; receives replies (None: an `optional` request was refused) and answers."""
 
 _CHOICES: Final = {
     "skip": "Skip: it still waits",
@@ -43,9 +43,9 @@ def call_steps(call: McpToolCall, scope: ToolScope, *, secret: bytes) -> Steps:
             step = steps.send(reply)
         except StopIteration as done:
             return done.value
-        if not (call.is_stateless and isinstance(step, Ask)):
+        if not (call.is_stateless and isinstance(step, Form)):
             reply = yield step
-        elif call.answer is None or shown_form != [step.about, step.form]:
+        elif call.answer is None or shown_form != [step.about, step.params]:
             return question(step, key)
         else:
             reply, shown_form = answer_to(step, call.answer), None
@@ -71,9 +71,9 @@ def _one_request(call: McpToolCall, scope: ToolScope) -> Steps:
     return tools.outcome_text(call.name, reply, namespace=body.get("namespace", ""))
 
 
-def _consent(view: Json, question: str, choice: str) -> Generator[Ask, Answer, str]:
-    """Ask the user about an entry; return the text for the model unless they make the choice."""
-    answer = yield _ask(view, question, {"keep": "Keep it as it is", choice: f"{choice.title()} it"})
+def _consent(view: Json, question: str, choice: str) -> Generator[Form, FormAnswer, str]:
+    """Form the user about an entry; return the text for the model unless they make the choice."""
+    answer = yield _form(view, question, {"keep": "Keep it as it is", choice: f"{choice.title()} it"})
     if answer.choice == choice:
         return ""
     told = answer.why or "The user refused."
@@ -129,19 +129,19 @@ def _waiting(scope: ToolScope) -> Generator[ApiRequest, Any, list[str]]:
     return sorted(ids, key=lambda each: each in (scope.seen or {}))
 
 
-def _keeping(view: Json) -> Ask:
+def _keeping(view: Json) -> Form:
     content = shown(view["content"])
     text = {"type": "string", "description": f"Write another text to keep that. Now: {content}"}
     if content == view["content"]:  # clients would break another one, like one with several lines
         text |= {"description": "Edit it to keep another text.", "default": content}
     if len(content) == MAX_SHOWN_CHARS:
         choices = {each: _CHOICES[each] for each in ("skip", "forget", "stop")}
-        return _ask(view, "It is too long to be kept here: `agentctx review` can.", choices)
-    ask = _ask(view, "Keep this memory?", _CHOICES, MAX_SHOWN_CHARS)
-    return ask if view["collection"] == "learning" else ask._replace(text=text)
+        return _form(view, "It is too long to be kept here: `agentctx review` can.", choices)
+    form = _form(view, "Keep this memory?", _CHOICES, MAX_SHOWN_CHARS)
+    return form if view["collection"] == "learning" else form._replace(text=text)
 
 
-def _decided(view: Json, answer: Answer) -> Generator[ApiRequest, Any, str]:
+def _decided(view: Json, answer: FormAnswer) -> Generator[ApiRequest, Any, str]:
     """Do what the user chose; return what was done."""
     path, version = entry_path(view["id"]), view["version"]
     if answer.choice == "forget":
@@ -160,14 +160,14 @@ def _decided(view: Json, answer: Answer) -> Generator[ApiRequest, Any, str]:
     return "kept" if reply else _NOT_DONE
 
 
-def _ask(view: Json, question: str, choices: dict[str, str], limit: int = 400) -> Ask:
+def _form(view: Json, question: str, choices: dict[str, str], limit: int = 400) -> Form:
     """Build a form that shows an entry: what it is, where, from whom and since when."""
     name, by = f"{view['collection']} {view['key'] or ''}".strip(), view["agent"] or view["origin"]
     place = shown(f"{name} in {readable(view['namespace'])}, from {by}, {view['updated'][:16]}")
     hidden = ", ".join(view["attributes"].get("supersedes") or [])
     more = f" It replaces {shown(hidden)}." if hidden else ""
     message = f"{question} {place}: {_quoted(view['content'], limit)}.{more}"
-    return Ask(f"{view['id']} {view['version']}", message, choices)
+    return Form(f"{view['id']} {view['version']}", message, choices)
 
 
 def _quoted(text: str, limit: int = 400) -> str:

@@ -1,4 +1,4 @@
-"""What clients are told about the tools: their descriptions for the model, and the prompt. No I/O."""
+"""The tools as clients list them, with descriptions for the model, and the prompt. No I/O."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from agentctx.names import readable
 class ApiRequest(NamedTuple):
     """A request to the daemon. `entry` is its subject, which must be in one of the scope's namespaces.
 
-    The call goes on if an `optional` one is refused. `is_asked`: the user decided so in a form.
+    If an `optional` one is refused, the call does not end. `is_asked`: the user decided so in a form.
     """
 
     method: str

@@ -6,8 +6,8 @@ import pytest
 from agentctx.agents.mcp.asking import (
     ANSWER,
     MAX_SHOWN_CHARS,
-    Answer,
-    Ask,
+    Form,
+    FormAnswer,
     answer_to,
     can_show_forms,
     opened,
@@ -15,8 +15,8 @@ from agentctx.agents.mcp.asking import (
     shown,
 )
 
-ASK = Ask("e 1", "Forget it?", {"keep": "Keep it", "forget": "Forget it"}, progress=[["f"], {"kept": 1}])
-NO_DECISION = Answer(why="The user made no decision, or the client showed no form.")
+FORM = Form("e 1", "Forget it?", {"keep": "Keep it", "forget": "Forget it"}, progress=[["f"], {"kept": 1}])
+NO_DECISION = FormAnswer(why="The user made no decision, or the client showed no form.")
 
 
 @pytest.mark.parametrize(
@@ -38,21 +38,21 @@ def test_only_a_client_that_shows_forms_is_sent_some(capabilities: object, shows
 
 
 def test_a_form_has_a_choice_and_the_first_is_harmless() -> None:
-    schema = ASK.form["requestedSchema"]
+    schema = FORM.params["requestedSchema"]
     assert schema["required"] == ["decision"]
     decision = schema["properties"]["decision"]
     assert (decision["enum"], decision["enumNames"]) == (["keep", "forget"], ["Keep it", "Forget it"])
     assert decision["default"] == "keep"
-    editable = ASK._replace(text={"type": "string"}).form["requestedSchema"]
+    editable = FORM._replace(text={"type": "string"}).params["requestedSchema"]
     assert (editable["properties"]["text"], editable["required"]) == ({"type": "string"}, ["decision"])
 
 
 @pytest.mark.parametrize(
     ("result", "answer"),
     [
-        ({"action": "accept", "content": {"decision": "forget"}}, Answer("forget")),
-        ({"action": "accept", "content": {"decision": "keep", "text": "t"}}, Answer("keep", "t")),
-        ({"action": "accept", "content": {"decision": "forget", "text": 5}}, Answer("forget")),
+        ({"action": "accept", "content": {"decision": "forget"}}, FormAnswer("forget")),
+        ({"action": "accept", "content": {"decision": "keep", "text": "t"}}, FormAnswer("keep", "t")),
+        ({"action": "accept", "content": {"decision": "forget", "text": 5}}, FormAnswer("forget")),
         ({"action": "accept", "content": {"decision": "always"}}, NO_DECISION),
         ({"action": "accept", "content": {"decision": ["forget"]}}, NO_DECISION),
         ({"action": "accept", "content": {"decision": True}}, NO_DECISION),
@@ -66,12 +66,12 @@ def test_a_form_has_a_choice_and_the_first_is_harmless() -> None:
         (None, NO_DECISION),
         (
             {"action": "decline", "content": {"decision": "forget"}},
-            Answer(why="The user refused, or the client showed no form."),
+            FormAnswer(why="The user refused, or the client showed no form."),
         ),
     ],
 )
-def test_only_an_accepted_choice_of_the_form_is_one(result: object, answer: Answer) -> None:
-    assert answer_to(ASK, result) == answer
+def test_only_an_accepted_choice_of_the_form_is_one(result: object, answer: FormAnswer) -> None:
+    assert answer_to(FORM, result) == answer
 
 
 def test_a_text_is_shown_as_what_it_is() -> None:
@@ -82,13 +82,13 @@ def test_a_text_is_shown_as_what_it_is() -> None:
 
 
 def test_a_state_names_its_form_and_the_progress() -> None:
-    asked = question(ASK, b"key")
-    assert asked["inputRequests"] == {ANSWER: {"method": "elicitation/create", "params": ASK.form}}
-    assert opened(asked["requestState"], b"key") == (["e 1", ASK.form], [["f"], {"kept": 1}])
+    asked = question(FORM, b"key")
+    assert asked["inputRequests"] == {ANSWER: {"method": "elicitation/create", "params": FORM.params}}
+    assert opened(asked["requestState"], b"key") == (["e 1", FORM.params], [["f"], {"kept": 1}])
 
 
 def test_a_forged_state_counts_as_none() -> None:
-    state: str = question(ASK, b"key")["requestState"]
+    state: str = question(FORM, b"key")["requestState"]
     forged: list[Any] = [
         "",
         "x",
@@ -100,6 +100,11 @@ def test_a_forged_state_counts_as_none() -> None:
         None,
         5,
     ]
-    forged += [state.replace("e 1", "e 2"), "\ud800" + state, json.dumps([["e 1", ASK.form], None]), "é" * 70]
+    forged += [
+        state.replace("e 1", "e 2"),
+        "\ud800" + state,
+        json.dumps([["e 1", FORM.params], None]),
+        "é" * 70,
+    ]
     assert [each for each in forged if opened(each, b"key") != (None, None)] == []
     assert opened(state, b"another key") == (None, None)

@@ -10,8 +10,8 @@ import pytest
 
 from agentctx import Client
 from agentctx.agents.mcp import bridge as bridge_module
-from agentctx.agents.mcp.asking import UNANSWERED, Ask
-from agentctx.agents.mcp.bridge import MAX_CALLS, Questions
+from agentctx.agents.mcp.asking import UNANSWERED, Form
+from agentctx.agents.mcp.bridge import MAX_CALLS, OpenForms
 from tests.agents.bridge_process import BridgeProcess
 from tests.end_to_end.daemon_process import DaemonProcess
 
@@ -101,7 +101,7 @@ def test_a_cancelled_call_changes_nothing_and_has_no_reply(
         assert memory.get(entry).content == "Fact k."
 
 
-def test_a_client_that_goes_away_ends_its_questions(daemon: DaemonProcess, client: BridgeProcess) -> None:
+def test_a_client_that_goes_away_ends_its_open_forms(daemon: DaemonProcess, client: BridgeProcess) -> None:
     entry = saved(daemon, "k")
     call(client, 7, "forget", id=entry)
     form_of(client)
@@ -120,16 +120,16 @@ def test_an_error_of_the_client_is_no_consent(daemon: DaemonProcess, client: Bri
 def test_a_form_that_nobody_answers_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Json] = []
     monkeypatch.setattr(bridge_module, "ANSWER_S", 0.01)
-    assert Questions(sent.append).ask(1, Ask("a", "m", {"keep": "Keep"})).why == UNANSWERED
+    assert OpenForms(sent.append).ask(1, Form("a", "m", {"keep": "Keep"})).why == UNANSWERED
     assert [each["method"] for each in sent] == ["elicitation/create", "notifications/cancelled"]
     assert sent[1]["params"]["requestId"] == sent[0]["id"]
 
 
 def test_no_form_is_shown_for_a_call_that_was_cancelled_before() -> None:
     sent: list[Json] = []
-    questions = Questions(sent.append)
+    questions = OpenForms(sent.append)
     questions.receive({"method": "notifications/cancelled", "params": {"requestId": 1}})
-    assert questions.ask(1, Ask("a", "m", {"keep": "Keep"})).choice == ""
+    assert questions.ask(1, Form("a", "m", {"keep": "Keep"})).choice == ""
     assert sent == []
 
 

@@ -8,14 +8,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from agentctx.agents.mcp.asking import MAX_SHOWN_CHARS, Answer, Ask
+from agentctx.agents.mcp.asking import MAX_SHOWN_CHARS, Form, FormAnswer
 from agentctx.agents.mcp.protocol import McpToolCall
 from agentctx.agents.mcp.tool_calls import call_steps
 from agentctx.agents.mcp.tool_list import TOOLS
 from agentctx.agents.mcp.tools import ApiRequest, InvalidToolArguments, ToolScope
 
 Json = dict[str, Any]
-NO: Final = Answer(why="The user refused, or the client showed no form.")
+NO: Final = FormAnswer(why="The user refused, or the client showed no form.")
 TEXT: Final = "The whale eats krill."
 
 
@@ -73,18 +73,18 @@ def scope(**fields: Any) -> ToolScope:
 
 
 def run(
-    call: McpToolCall, memory: Memory, *answers: Answer, within: ToolScope | None = None
-) -> tuple[str, list[Ask]]:
+    call: McpToolCall, memory: Memory, *answers: FormAnswer, within: ToolScope | None = None
+) -> tuple[str, list[Form]]:
     """Return the text for the model, and the questions; those after the last answer are declined."""
     steps, left = call_steps(call, within or scope(), secret=b"s"), list(answers)
-    asked: list[Ask] = []
+    asked: list[Form] = []
     reply: Any = None
     while True:
         try:
             step = steps.send(reply)
         except StopIteration as done:
             return done.value, asked
-        if isinstance(step, Ask):
+        if isinstance(step, Form):
             asked.append(step)
             reply = left.pop(0) if left else NO
         else:
@@ -97,20 +97,20 @@ FORGOTTEN: Final = [("DELETE", "/v1/entries/a?if_version=1", None, False)]
 @pytest.mark.parametrize(
     ("answer", "changes", "says"),
     [
-        (Answer("forget"), FORGOTTEN, "Forgotten: a."),
-        (Answer("keep"), [], "Nothing was changed. The user refused."),
+        (FormAnswer("forget"), FORGOTTEN, "Forgotten: a."),
+        (FormAnswer("keep"), [], "Nothing was changed. The user refused."),
         (NO, [], "Nothing was changed. The user refused, or the client showed no form."),
     ],
 )
-def test_the_user_decides_what_is_forgotten(answer: Answer, changes: list[Any], says: str) -> None:
+def test_the_user_decides_what_is_forgotten(answer: FormAnswer, changes: list[Any], says: str) -> None:
     memory = Memory(entry("a", content="x" * 500))
-    text, (ask,) = run(a_call("forget", id="a"), memory, answer)
+    text, (form,) = run(a_call("forget", id="a"), memory, answer)
     assert (memory.changes, text.startswith(says)) == (changes, True)
-    assert ask.message.startswith(
+    assert form.message.startswith(
         "Forget this memory? It cannot be undone. observation in p, from codex, 2026"
     )
-    assert "“xxx" in ask.message
-    assert len(ask.message) < 600
+    assert "“xxx" in form.message
+    assert len(form.message) < 600
 
 
 def test_without_forms_nobody_is_asked() -> None:
@@ -152,9 +152,9 @@ def test_a_save_that_replaces_what_somebody_else_wrote_is_a_conflict(
 
 def test_a_conflict_shows_both_texts_and_replaces_the_version_that_was_shown() -> None:
     memory = Memory(entry("a", key="k", collection="knowledge", agent=None, content='“old” "', version=7))
-    text, (ask,) = run(a_call("save", content="new”", key="k"), memory, Answer("replace"))
-    assert 'by “new"”? knowledge k in p, from capture' in ask.message
-    assert ask.message.endswith(': ““old" "”.')
+    text, (form,) = run(a_call("save", content="new”", key="k"), memory, FormAnswer("replace"))
+    assert 'by “new"”? knowledge k in p, from capture' in form.message
+    assert form.message.endswith(': ““old" "”.')
     ((_, _, body, _),) = memory.changes
     assert (body["if_version"], text) == (7, "Saved in p as new, version 2.")
 
@@ -177,7 +177,13 @@ def test_the_user_reviews_what_waits() -> None:
     memory = Memory(
         *(entry(each, content=f"Text {each}.") for each in "abcdef"), entry("x", quarantined=None)
     )
-    answers = [Answer("keep"), Answer("always"), Answer("forget"), Answer("skip"), Answer("stop")]
+    answers = [
+        FormAnswer("keep"),
+        FormAnswer("always"),
+        FormAnswer("forget"),
+        FormAnswer("skip"),
+        FormAnswer("stop"),
+    ]
     text, asked = run(a_call("review"), memory, *answers)
     assert (
         text
@@ -197,9 +203,9 @@ def test_the_model_learns_no_text_of_what_waits() -> None:
     memory = Memory(entry("a", content="SECRET", agent="SECRET"), entry("b", content="SECRET" * 500))
     for answers in (
         [],
-        [Answer("forget")],
-        [Answer("skip")] * 2,
-        [Answer("keep", "SECRET 2"), Answer("stop")],
+        [FormAnswer("forget")],
+        [FormAnswer("skip")] * 2,
+        [FormAnswer("keep", "SECRET 2"), FormAnswer("stop")],
     ):
         assert "SECRET" not in run(a_call("review"), memory, *answers)[0]
 
@@ -208,10 +214,10 @@ def test_what_this_session_was_shown_comes_last_and_a_call_has_a_limit() -> None
     memory, within = Memory(*map(entry, "abc")), scope(also=("empty",))
     call = a_call("review", forms=2)
     assert [
-        each.about[0] for each in run(call, memory, Answer("skip"), Answer("skip"), within=within)[1]
+        each.about[0] for each in run(call, memory, FormAnswer("skip"), FormAnswer("skip"), within=within)[1]
     ] == ["a", "b"]
     assert [
-        each.about[0] for each in run(call, memory, Answer("skip"), Answer("skip"), within=within)[1]
+        each.about[0] for each in run(call, memory, FormAnswer("skip"), FormAnswer("skip"), within=within)[1]
     ] == ["c", "a"]
 
 
@@ -228,9 +234,9 @@ def test_what_this_session_was_shown_comes_last_and_a_call_has_a_limit() -> None
 )
 def test_an_edited_text_is_kept_and_a_damaged_one_is_not(content: str, text: str, edited: str | None) -> None:
     memory = Memory(entry("a", content=content))
-    told, (ask,) = run(a_call("review"), memory, Answer("keep", text))
-    assert ask.text is not None
-    assert ask.text.get("default") == (content if content == TEXT else None)
+    told, (form,) = run(a_call("review"), memory, FormAnswer("keep", text))
+    assert form.text is not None
+    assert form.text.get("default") == (content if content == TEXT else None)
     if edited == "damaged":
         assert (memory.changes, "1 not done" in told, "waiting: 1" in told) == ([], True, True)
         return
@@ -243,7 +249,7 @@ def test_an_edited_text_is_kept_and_a_damaged_one_is_not(content: str, text: str
 def test_what_a_form_cannot_show_whole_or_edit_is_not_offered() -> None:
     long = entry("a", content="x " * MAX_SHOWN_CHARS)
     learning = entry("b", collection="learning", attributes={"supersedes": ["old-id"]})
-    _, (first, second) = run(a_call("review"), Memory(long, learning), Answer("skip"))
+    _, (first, second) = run(a_call("review"), Memory(long, learning), FormAnswer("skip"))
     assert (list(first.choices), first.text) == (["skip", "forget", "stop"], None)
     assert "`agentctx review`" in first.message
     assert ("keep" in second.choices, second.text) == (True, None)
@@ -254,7 +260,9 @@ def test_what_a_form_cannot_show_whole_or_edit_is_not_offered() -> None:
 def test_what_changed_while_it_was_shown_still_waits(method: str) -> None:
     memory = Memory(entry("a"))
     memory.refuses = lambda request: request.method == method
-    answer = Answer("forget") if method == "DELETE" else Answer("keep", "new" if method == "PATCH" else "")
+    answer = (
+        FormAnswer("forget") if method == "DELETE" else FormAnswer("keep", "new" if method == "PATCH" else "")
+    )
     assert run(a_call("review"), memory, answer)[0].startswith("The user decided: 1 not done")
 
 
@@ -334,7 +342,7 @@ def test_no_tool_keeps_what_waits_without_the_users_word(tool: str) -> None:
         "forget": {"id": "a"},
         "feedback": {"id": "a", "success": True},
     }
-    for answer in (NO, *map(Answer, ("skip", "forget", "stop", "replace"))):
+    for answer in (NO, *map(FormAnswer, ("skip", "forget", "stop", "replace"))):
         memory = Memory(entry("a", key="k", collection="knowledge"))
         run(a_call(tool, **given.get(tool, {})), memory, *[answer] * 5)
         assert not [each for each in memory.changes if each[1].endswith("keep") or each[3]]
