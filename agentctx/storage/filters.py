@@ -14,6 +14,7 @@ LAST_CHARACTER: Final = "\U0010ffff"
 """Sorts after every character of a key, and alone after every id."""
 NOT_WITHDRAWN: Final = """NOT EXISTS (SELECT 1 FROM file_states
     WHERE file_states.entry = e.id AND file_states.state = 'withdrawn')"""
+_NOT_SUPERSEDED: Final = NOT_SUPERSEDED.format(now="{}")
 IS_MARKED: Final = "EXISTS (SELECT 1 FROM file_states WHERE file_states.entry = e.id)"
 
 Part: TypeAlias = tuple[str, Any]
@@ -25,7 +26,7 @@ class FilterSyntax(NamedTuple):
 
     is_live: str
     is_one_of: str
-    category: str
+    has_category: str
     has_tag: str
 
 
@@ -44,7 +45,7 @@ def entry_condition(wanted: Filter, syntax: FilterSyntax, add: Callable[[Any], s
     elif not wanted.with_withdrawn:
         fixed.append(NOT_WITHDRAWN)
     if not wanted.with_superseded:
-        parts.append((NOT_SUPERSEDED.format(now="{}"), now))
+        parts.append((_NOT_SUPERSEDED, now))
     if wanted.only_marked:
         fixed.append(IS_MARKED)
     if wanted.with_quarantined and wanted.waiting is not None:
@@ -69,7 +70,7 @@ def narrow(wanted: Filter, syntax: FilterSyntax) -> list[Part]:
         "e.key = {}": wanted.key,
         "e.key >= {}": wanted.key_prefix,
         "e.key < {}": None if wanted.key_prefix is None else wanted.key_prefix + LAST_CHARACTER,
-        f"{syntax.category} = {{}}": wanted.category,
+        syntax.has_category: wanted.category,
         "e.updated >= {}": wanted.since,
         "e.updated < {}": wanted.until,
     }

@@ -19,7 +19,7 @@ ATTRIBUTES = "CASE WHEN json_valid(e.attributes) THEN e.attributes END"
 SQLITE: Final = FilterSyntax(
     is_live="e.live = 1",
     is_one_of="IN (SELECT value FROM json_each({}))",
-    category=f"json_extract({ATTRIBUTES}, '$.category')",
+    has_category=f"json_extract({ATTRIBUTES}, '$.category') = {{}}",
     has_tag=f"EXISTS (SELECT 1 FROM json_each({ATTRIBUTES}, '$.tags') WHERE value = {{}})",  # noqa: S608 - constant
 )
 

@@ -11,7 +11,7 @@ from agentctx.storage.search import Filter
 POSTGRESQL: Final = FilterSyntax(
     is_live="e.live",
     is_one_of="= ANY({})",
-    category="e.attributes->>'category'",
+    has_category="e.attributes->>'category' = {}",
     has_tag="(e.attributes->'tags')::jsonb ? {}",
 )
 
