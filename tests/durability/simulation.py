@@ -23,8 +23,7 @@ from structlog.testing import capture_logs
 
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding.queue import diagnosis, retry
-from agentctx.embedding.queue.breaker import DoublingPause
-from agentctx.embedding.queue.retry import MOST_TRIES, PostponedJobs, RetryVerdict
+from agentctx.embedding.queue.retry import MOST_TRIES, Backoff, PostponedJobs, RetryVerdict
 from agentctx.embedding.queue.space_builder import SpaceBuilder
 from agentctx.embedding.queue.worker import EmbeddingQueue
 from agentctx.errors import Disposition, ProviderFailed, StorageFailed, StorageFull
@@ -499,7 +498,7 @@ MUTANTS: Final[Mapping[str, Mutate]] = {
     "a retry drops a job": deciding(_drop_one),
     "a transient fault buries": deciding(_bury_instead),
     "poison takes its batch along": deciding(_bury_the_batch),
-    "the pauses do not grow": lambda: patch.object(DoublingPause, "duration_ms", lambda *_: 1_000),
+    "the pauses do not grow": lambda: patch.object(Backoff, "delay_ms", lambda *_: 1_000),
     "no words until embedded": lambda: patch.object(word_index, "insert", lambda *_: None),
     "fenced by the chunk alone": lambda: patch.object(jobs, "_take", _fence_by_chunk),
     "not fenced": lambda: patch.object(jobs, "_take", _no_fence),
