@@ -36,13 +36,6 @@ class ConfigReport:
 
 
 @dataclass(frozen=True, slots=True)
-class InitReport:
-    """The file that was written."""
-
-    file: str
-
-
-@dataclass(frozen=True, slots=True)
 class CheckReport:
     """The problems of a config file. `ok`: a daemon could start with it."""
 
@@ -119,7 +112,7 @@ def init(
         ) from None
     finally:
         partial.unlink()
-    show(InitReport(str(target)), [f"wrote  {target}"], as_json)
+    show({"file": str(target)}, [f"wrote  {target}"], as_json)
 
 
 def _problems_outside(settings: Settings | None, source: str) -> list[Problem]:

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
@@ -120,12 +120,16 @@ def _open_file(file: str) -> Iterator[TextIO]:
         with writing_to("stdout"):
             yield sys.stdout
         return
+    opened: AbstractContextManager[TextIO]
     if present is None or stat.S_ISREG(present.st_mode):
         opened = _open_temporary(Path(os.path.realpath(file)))
     elif stat.S_ISDIR(present.st_mode):
         raise AgentctxError(f"{file} is a folder.", hint="Give a file inside it.")
     else:
-        opened = _open_in_place(file)
+        try:
+            opened = os.fdopen(os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY), "w", encoding="utf-8")
+        except OSError as error:
+            raise _unusable(file, error) from error
     with writing_to(file), opened as lines:
         yield lines
 
@@ -165,16 +169,6 @@ def _open_temporary(target: Path) -> Iterator[TextIO]:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def _open_in_place(file: str) -> Iterator[TextIO]:
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
-    except OSError as error:
-        raise _unusable(file, error) from error
-    with os.fdopen(descriptor, "w", encoding="utf-8") as lines:
-        yield lines
 
 
 def _unusable(file: str, error: OSError) -> AgentctxError:

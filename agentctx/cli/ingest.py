@@ -149,10 +149,11 @@ def ingest(
     """
     from agentctx.cli import file_states as states
     from agentctx.ingest.delivery import IngestTarget, IngestTask
+    from agentctx.ingest.extract import check_encoding
     from agentctx.ingest.known import Labels
     from agentctx.ingest.progress import choose_progress
     from agentctx.ingest.run import absolute, check
-    from agentctx.ingest.walk import WalkSelection
+    from agentctx.ingest.walk import WalkSelection, parse_size
 
     if status and forget_withdrawn:
         raise typer.BadParameter("cannot be combined with --forget-withdrawn", param_hint="--status")
@@ -165,21 +166,27 @@ def ingest(
             if forget_withdrawn and files and not dry_run:
                 states.forget_withdrawn(client, files, yes=yes)
         return
+    if not paths:
+        raise typer.BadParameter("name a file or folder", param_hint="PATH")
+    with _value_of("--max-size"):
+        max_bytes = parse_size(max_size)
+    with _value_of("--encoding"):
+        check_encoding(encoding or "utf-8")
     task = IngestTask(
-        roots=absolute(_required(paths)),
+        roots=absolute(paths),
         selection=WalkSelection(
             hidden=hidden,
             ignore_files=not no_ignore,
             include=tuple(include or ()),
             exclude=tuple(exclude or ()),
-            max_bytes=_bytes(max_size),
+            max_bytes=max_bytes,
         ),
         target=IngestTarget(
             collection, namespace, Labels(tuple(dict.fromkeys(tag)) if tag else None, category, agent)
         ),
         dry_run=dry_run,
         policy=chosen_policy(remove_missing, keep_missing),
-        encoding=_known_encoding(encoding),
+        encoding=encoding,
     )
     check(task)
     if watch and (dry_run or wait):
@@ -320,30 +327,13 @@ class _Command:
         print_notes(report)
 
 
-def _required(paths: Sequence[Path] | None) -> Sequence[Path]:
-    if not paths:
-        raise typer.BadParameter("name a file or folder", param_hint="PATH")
-    return paths
-
-
-def _known_encoding(name: str | None) -> str | None:
-    from agentctx.ingest.extract import check_encoding
-
+@contextmanager
+def _value_of(option: str) -> Iterator[None]:
+    """Convert an error about the value of an option into one of usage."""
     try:
-        if name is not None:
-            check_encoding(name)
+        yield
     except InvalidInput as error:
-        raise typer.BadParameter(f"{error.message} {error.hint}", param_hint="--encoding") from None
-    return name
-
-
-def _bytes(size: str) -> int:
-    from agentctx.ingest.walk import parse_size
-
-    try:
-        return parse_size(size)
-    except InvalidInput as error:
-        raise typer.BadParameter(f"{error.message} {error.hint}", param_hint="--max-size") from None
+        raise typer.BadParameter(f"{error.message} {error.hint}", param_hint=option) from None
 
 
 @contextmanager

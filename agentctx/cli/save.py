@@ -68,8 +68,8 @@ app = typer.Typer(
 EMBEDDED_TIMEOUT_S = 300.0
 """How long `--wait` polls after a save was acknowledged: the first start builds the model."""
 _PAUSE_S = 1.0
-_SHOWN_TEXT = 60
 MAX_STDIN_BYTES = 16 * 1024 * 1024
+_SHOWN_TEXT = 60
 """Most characters of a text that an error repeats."""
 
 

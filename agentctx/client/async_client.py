@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
@@ -15,7 +14,7 @@ from agentctx.client.api_call import ApiCall
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
 from agentctx.client.session import NO_ANSWER_ERRORS, AsyncSession
-from agentctx.client.transport import AsyncTransport, HttpReply
+from agentctx.client.transport import HttpReply
 from agentctx.errors import AgentctxError, InvalidInput
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ class AsyncClient(AsyncSession):
     It takes the arguments of `Client`, and raises and retries like it; its methods are coroutine functions.
     One client may serve many tasks of one event loop.
     """
+
+    _default_transport = AsyncUnixTransport
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,9 +103,6 @@ class AsyncClient(AsyncSession):
                 if pause_s is None:
                     raise
             await asyncio.sleep(pause_s)
-
-    def _transport_to(self, socket: Path) -> AsyncTransport:
-        return AsyncUnixTransport(socket)
 
     async def _exchange(self, call: ApiCall[T]) -> HttpReply:
         reply = await self._transport.request(

@@ -87,6 +87,7 @@ class Session(Generic[AnyTransport]):
     """The methods of both clients."""
 
     is_async: ClassVar[bool]
+    _default_transport: ClassVar[type[Any]]
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class Session(Generic[AnyTransport]):
         self.timeout_s = timeout_s
         self.start_timeout_s = start_timeout_s
         self.namespace = namespace
-        self._transport = transport or self._transport_to(self.socket)
+        self._transport = transport or self._default_transport(self.socket)
         self.daemon_version: str | None = None
         """The version of the daemon that sent the latest answer."""
 
@@ -157,9 +158,6 @@ class Session(Generic[AnyTransport]):
         other = copy(self)
         other.timeout_s = timeout_s
         return other
-
-    def _transport_to(self, socket: Path) -> AnyTransport:
-        raise NotImplementedError
 
     def _attempts(self, call: ApiCall[Any]) -> Attempts:
         return Attempts(

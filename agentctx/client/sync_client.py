@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
@@ -13,7 +12,7 @@ from agentctx.client import calls
 from agentctx.client.api_call import ApiCall
 from agentctx.client.saves import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
 from agentctx.client.session import NO_ANSWER_ERRORS, SyncSession
-from agentctx.client.transport import HttpReply, Transport
+from agentctx.client.transport import HttpReply
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import AgentctxError, InvalidInput
 
@@ -36,6 +35,8 @@ class Client(SyncSession):
     time, and any error that the daemon answers with. Saves and reads are retried when the connection drops
     before the answer; a save carries an `Idempotency-Key`, so it happens only once.
     """
+
+    _default_transport = UnixTransport
 
     def __enter__(self) -> Self:
         return self
@@ -108,9 +109,6 @@ class Client(SyncSession):
                 if pause_s is None:
                     raise
             time.sleep(pause_s)
-
-    def _transport_to(self, socket: Path) -> Transport:
-        return UnixTransport(socket)
 
     def _exchange(self, call: ApiCall[T]) -> HttpReply:
         reply = self._transport.request(

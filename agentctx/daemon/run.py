@@ -154,7 +154,7 @@ async def run(
         if not systemd.listening:
             stack.enter_context(acquire_lock(socket_lock_path(paths.socket)))
         state = _State()
-        core = await stack.enter_async_context(open_core(settings, paths, not_ready=state.not_ready))
+        core = await stack.enter_async_context(open_core(settings, paths, not_ready=lambda: state.reason))
         socket_file = (
             ActivatedSocket(systemd.listening)
             if systemd.listening
@@ -220,14 +220,11 @@ def _on_loopback(served: ASGIApp, settings: Settings, telemetry: Telemetry) -> H
     return HttpServer(RequestContext(served, telemetry), [listening], limits)
 
 
+@dataclass
 class _State:
     """The reason why requests cannot be served, or None if they can."""
 
-    def __init__(self) -> None:
-        self.reason: str | None = "the daemon is starting"
-
-    def not_ready(self) -> str | None:
-        return self.reason
+    reason: str | None = "the daemon is starting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
