@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,12 +43,21 @@ MARKS: Final = {
 """The mark of a file or folder. Marked tests take longest, so they start first."""
 SEPARABLE: Final = ("tests/durability/test_suites.py",)
 """Files whose tests are independent, and take too long for one process to run them all."""
+MEMORY_BYTES: Final = 4 << 30
+"""Twice what all tests leave in folders for temporary files."""
 
 # The settings of a developer's own daemon must not reach the tests' daemons.
 for _name in [name for name in os.environ if name.upper().startswith("AGENTCTX_")]:
     del os.environ[_name]
 # Nor must the place of this repository decide where commands look.
 os.environ["AGENTCTX_NAMESPACE"] = "default"
+
+# Thousands of tests would wait for a disk. The memory of `/dev/shm` is small in some containers.
+if Path("/dev/shm").is_dir():  # noqa: S108 - each test makes a folder of its own
+    _memory = os.statvfs("/dev/shm")  # noqa: S108
+    if _memory.f_bavail * _memory.f_frsize >= MEMORY_BYTES and not _memory.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("TMPDIR", "/dev/shm")  # noqa: S108
+        tempfile.tempdir = None
 
 # A machine's speed is not a property of the code.
 settings.register_profile(

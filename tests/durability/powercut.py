@@ -64,6 +64,7 @@ class PowerCut:
     name = "powercut"
     unit = "crash states"
     ci_n = 20_000
+    smoke_n = 400
     torture_n = 1_000_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:

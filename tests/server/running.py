@@ -9,7 +9,6 @@ import inspect
 import json
 import os
 import socket
-import ssl
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -32,9 +31,6 @@ from agentctx.service.guard_rules import AccessContext
 from agentctx.storage.quotas import Quotas
 from agentctx.telemetry import NO_TELEMETRY, Telemetry
 from tests.server.recording import RecordingService
-
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Without it every client loads the system's certificates."""
 
 TEST_TIMEOUT_S = 5.0
 """No test waits this long unless the server hangs."""
@@ -185,7 +181,7 @@ async def running(
             http_server = HttpServer(asgi or app, [sock], settings, quotas)
             serving = asyncio.create_task(http_server.serve())
             await http_server.started.wait()
-            transport = httpx.AsyncHTTPTransport(uds=os.fspath(path), verify=_NO_TLS)
+            transport = httpx.AsyncHTTPTransport(uds=os.fspath(path))
             try:
                 async with httpx.AsyncClient(
                     transport=transport, base_url="http://agentctx", trust_env=False

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncIterator
 
 import httpx
@@ -11,8 +10,6 @@ from agentctx_testing.fake_provider.serving import FakeProviderServer, running
 DIMENSION = 8
 TIMEOUT_S = 10.0
 """No test waits that long unless the server hangs."""
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Without it, every client loads the system's certificates."""
 
 
 @pytest.fixture
@@ -27,6 +24,6 @@ async def http(server: FakeProviderServer) -> AsyncIterator[httpx.AsyncClient]:
     """A client with a key for every provider."""
     headers = {"Authorization": "Bearer k", "x-goog-api-key": "k"}
     async with httpx.AsyncClient(
-        base_url=server.url, headers=headers, trust_env=False, verify=_NO_TLS, timeout=TIMEOUT_S
+        base_url=server.url, headers=headers, trust_env=False, timeout=TIMEOUT_S
     ) as client:
         yield client
