@@ -60,7 +60,7 @@ class Calls:
             "receipt": receipt,
             "entries": dict(zip(ids, entries, strict=True)),
             "most_words": most_words(receipt.candidates),
-            "why": WHY,
+            **await self._asking(request, receipt.question or "", next(iter(receipt.namespaces), "")),
         }
 
     async def ask(self, request: Request) -> Response:
@@ -72,20 +72,20 @@ class Calls:
 
     async def _values(self, request: Request) -> dict[str, Any]:
         given = {name: request.query_params.get(name, "").strip() for name in ("q", "namespace", "memory")}
-        shown: dict[str, Any] = {
-            "given": given,
-            "reply": None,
-            "explained": None,
-            "problem": None,
-            "why": WHY,
-        }
+        shown = await self._asking(request, **given)
         if given["q"]:
             try:
                 shown |= await self._answers(request, given)
             except AgentctxError as error:  # said beside the question
                 shown["problem"] = error
+        return shown
+
+    async def _asking(self, request: Request, q: str, namespace: str, memory: str = "") -> dict[str, Any]:
+        """Return what the form of a question needs, with no answer yet."""
         counts = await self._api.ask(request, calls.namespaces())
-        return {**shown, "namespaces": counts.namespaces}
+        given = {"q": q, "namespace": namespace, "memory": memory}
+        nothing = {"reply": None, "explained": None, "problem": None}
+        return {"given": given, **nothing, "why": WHY, "namespaces": counts.namespaces}
 
     async def _answers(self, request: Request, given: Mapping[str, str]) -> dict[str, Any]:
         namespace = given["namespace"] or wire.DEFAULT_NAMESPACE

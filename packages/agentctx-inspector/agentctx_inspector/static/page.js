@@ -20,7 +20,7 @@ function searchAsOneTypes(form) {
       const reply = await fetch(`${form.action}?${given}`, { signal: asking.signal });
       if (reply.status === 401) return lost(true);
       put(results, await parsed(reply));
-      history.replaceState(null, "", address);
+      if (!form.hasAttribute("data-stays")) history.replaceState(null, "", address);
       newerIn(results, null);
     } catch (error) {
       if (error.name !== "AbortError") lost(true);

@@ -425,6 +425,37 @@ def test_trying_a_question_as_one_types(browser: Browser, client: Client) -> Non
     assert page.url.endswith(f"q=deploy+on+fridays&namespace=default&memory={saved.id}")
 
 
+def test_another_question_is_tried_beside_a_receipt(browser: Browser, client: Client) -> None:
+    client.save_knowledge("rule", "Deploy on Fridays.")
+    client.context("deploy on fridays", position="tail")
+    page = browser.page(client.open_page().url)
+    page.click("header >> text=Calls")
+    page.click("#main .title")
+    receipt = page.url
+    page.type("#q", "zebra")
+    page.wait_for_selector("text=A call would get nothing")
+    page.fill("#q", "deploy on fridays")
+    page.wait_for_selector("text=A call would get 1 passage")
+    assert page.url == receipt
+    assert page.locator(".call >> text=Deploy on Fridays.").is_visible()
+
+
+def test_what_was_typed_stays_while_the_daemon_is_gone(
+    browser: Browser, client: Client, daemon: DaemonProcess
+) -> None:
+    client.save_knowledge("rule", "Deploy on Fridays.")
+    page = browser.page(client.open_page().url)
+    page.click("text=rule")
+    page.click("summary:text-is('Edit')")
+    page.fill("textarea[name=content]", "Typed for an hour.")
+    daemon.stop()
+    page.wait_for_selector("#lost", state="visible")
+    page.click("text=Save as a new version")
+    assert page.input_value("textarea[name=content]") == "Typed for an hour."
+    assert page.locator("#lost").is_visible()
+
+
+def test_hostile_texts_run_nothing_and_load_nothing(browser: Browser, client: Client) -> None:
 def test_a_grant_is_given_and_taken_away(browser: Browser, daemon: DaemonProcess, tmp_path: Path) -> None:
     config = tmp_path / "agentctx.toml"
     with daemon.client() as client:
