@@ -455,7 +455,6 @@ def test_what_was_typed_stays_while_the_daemon_is_gone(
     assert page.locator("#lost").is_visible()
 
 
-def test_hostile_texts_run_nothing_and_load_nothing(browser: Browser, client: Client) -> None:
 def test_a_grant_is_given_and_taken_away(browser: Browser, daemon: DaemonProcess, tmp_path: Path) -> None:
     config = tmp_path / "agentctx.toml"
     with daemon.client() as client:
