@@ -142,9 +142,9 @@ def test_a_person_reviews_and_the_daemon_knows_how(daemon: DaemonProcess, client
     answer(client, form_of(client), "stop")
     told = text_of(client)
     assert told == "The user decided: 1 kept, 1 forgotten. The user stopped the review. Still waiting: 1."
-    found = client.tool("search", query="whale eats")[0]
-    assert ("squid" in found, "krill" in found) == (True, False)
     with daemon.client() as memory:
+        kept_entry = memory.get(ids[2])
+        assert (kept_entry.content, kept_entry.quarantined == "waiting") == ("The whale eats squid.", False)
         assert [each.id for each in memory.list(namespace="p", waiting=True).entries] == ids[:1]
         (kept,) = [event for event in memory.audit(limit=50).events if event.kind == "keep"]
         assert kept.detail["way"] == "elicitation"
