@@ -83,16 +83,17 @@ def _consent(view: Json, question: str, choice: str) -> Generator[Form, FormAnsw
 def _conflict(body: Json, scope: ToolScope) -> Generator[ApiRequest, Any, Json | None]:
     """Return the entry whose text this save would replace without the user's knowledge, or None.
 
-    That is one with the same key and another text that a person or another agent saved, that an operator
-    trusts, or that changed since this session saw it. What a save `supersedes` is named on purpose, stays
-    readable, and the daemon refuses it if its trust is higher.
+    That is one with the same key and another text that a person saved, or nobody named, that an operator
+    trusts, or that changed since this session saw it. Agents share keys, and update what others of them
+    saved. What a save `supersedes` is named on purpose, stays readable, and the daemon refuses it if its
+    trust is higher.
     """
     named = {"namespace": body["namespace"], "collection": "knowledge", "key": normalised(body["key"])}
     page = yield ApiRequest("GET", f"/v1/entries?{urlencode(named)}", optional=True)
     for old in page["entries"] if page else []:
-        is_foreign = old["agent"] != (scope.agent and normalised(scope.agent)) or old["origin"] == "user"
+        is_persons = old["agent"] is None is not scope.agent or old["origin"] == "user"
         is_changed = (scope.seen or {}).get(old["id"], old["version"]) != old["version"]
-        if is_foreign or is_changed or old["trust"] == "operator":
+        if is_persons or is_changed or old["trust"] == "operator":
             return old if old["content"].strip() != body["content"].strip() else None
     return None
 

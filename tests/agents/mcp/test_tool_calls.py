@@ -129,7 +129,7 @@ def test_an_entry_of_another_project_is_not_shown() -> None:
     ("fields", "arguments", "is_asked"),
     [
         ({}, {}, False),
-        ({"agent": "claude-code"}, {}, True),
+        ({"agent": "claude-code"}, {}, False),
         ({"agent": None}, {}, True),
         ({"origin": "user"}, {}, True),
         ({"trust": "operator"}, {}, True),
@@ -140,7 +140,7 @@ def test_an_entry_of_another_project_is_not_shown() -> None:
         ({"agent": None}, {"key": "another"}, False),
     ],
 )
-def test_a_save_that_replaces_what_somebody_else_wrote_is_a_conflict(
+def test_a_save_that_replaces_what_a_person_wrote_is_a_conflict(
     fields: Json, arguments: Json, is_asked: bool
 ) -> None:
     old = {"key": "k", "collection": "knowledge", "origin": "agent", "trust": "agent", "content": "same"}
