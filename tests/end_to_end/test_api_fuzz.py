@@ -20,9 +20,7 @@ FAKE_MODEL = '[embedding]\nprovider = "fake"\n'
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    running = DaemonProcess(
-        tmp_path_factory.mktemp("fuzz"), config='[embedding]\nprovider = "fake"\n'
-    ).start()
+    running = DaemonProcess(tmp_path_factory.mktemp("fuzz"), config=FAKE_MODEL).start()
     yield running
     assert not [line for line in running.log if line.get("level") in ("error", "critical")], running.log
     assert running.stop() == 0
@@ -30,9 +28,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
 
 @pytest.fixture(scope="module")
 def http(daemon: DaemonProcess) -> Iterator[httpx.Client]:
-    with httpx.Client(
-        transport=httpx.HTTPTransport(uds=str(daemon.socket)), base_url="http://agentctx"
-    ) as client:
+    transport = httpx.HTTPTransport(uds=str(daemon.socket))
+    with httpx.Client(transport=transport, base_url="http://agentctx", timeout=60) as client:
         yield client
 
 
