@@ -10,9 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
 
+from httpx._config import create_ssl_context
 from httpx._transports import default
 
 from agentctx.service.rag import calibrator
+from agentctx.service.rag.calibration import calibration_texts
 from agentctx.storage.file.migrate import MigrationResult, migrate_database
 from agentctx.storage.sqlite import engine
 from agentctx.text.redaction import redactor
@@ -24,8 +26,8 @@ _FIRST: Final[list[tuple[MigrationResult, bytes]]] = []
 
 def share() -> None:
     """Put what is made once in place of what makes it."""
-    vars(default)["create_ssl_context"] = cache(default.create_ssl_context)
-    vars(calibrator)["calibration_texts"] = cache(calibrator.calibration_texts)
+    vars(default)["create_ssl_context"] = cache(create_ssl_context)
+    vars(calibrator)["calibration_texts"] = cache(calibration_texts)
     vars(redactor)["load_rules"] = _load_rules
     vars(engine)["migrate"] = SimpleNamespace(migrate_database=_copy_first)
     # asyncio replaces the default handler in each run, which formats the result of the run's task.
