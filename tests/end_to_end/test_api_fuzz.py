@@ -40,6 +40,7 @@ def operations(http: httpx.Client) -> list[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_no_request_causes_a_server_error(
     mode: GenerationMode, operations: list[Any], http: httpx.Client
