@@ -14,9 +14,8 @@ import socket
 import stat
 import struct
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from agentctx.errors import AlreadyRunning, ConfigInvalid
 from agentctx.storage.private_files import give_to_owner_of_folder
@@ -33,49 +32,24 @@ def socket_lock_path(socket_path: Path) -> Path:
     return socket_path.with_name(socket_path.name + ".lock")
 
 
-class Lock:
-    """A held lock, created by `acquire_lock`.
+def acquire_lock(path: Path) -> ExitStack:
+    """Acquire the lock and write our pid into its file; close what is returned to release it.
 
-    The kernel releases it when the process ends for any reason. The file stays: if it were removed, two
-    daemons could each hold a lock, one on the removed file and one on a new file.
-    """
-
-    def __init__(self, path: Path, descriptor: int, claim: socket.socket | None) -> None:
-        self.path = path
-        self._descriptor: int | None = descriptor
-        self._claim = claim
-
-    def close(self) -> None:
-        """Release the lock. Idempotent."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
-        if self._claim is not None:
-            self._claim.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def acquire_lock(path: Path) -> Lock:
-    """Acquire the lock and write our pid into its file. Create the folder, private to its owner, if missing.
+    The folder is created, private to its owner, if missing. The kernel releases the lock when the process
+    ends for any reason. The file stays: if it were removed, two daemons could each hold a lock, one on the
+    removed file and one on a new file.
 
     Raises `AlreadyRunning` with the owner's pid, without waiting; `ConfigInvalid` if the file cannot be used.
     """
-    # Claim first: a daemon that is refused must not recreate a folder that was moved away.
-    claim = _claim_path(path)
-    try:
-        descriptor = _lock_file(path)
-    except BaseException:
+    with ExitStack() as held:
+        # Claim first: a daemon that is refused must not recreate a folder that was moved away.
+        claim = _claim_path(path)
         if claim is not None:
-            claim.close()
-        raise
-    return Lock(path, descriptor, claim or _claim_path(path))
+            held.enter_context(claim)
+        held.callback(os.close, _lock_file(path))
+        if claim is None and (claim := _claim_path(path)) is not None:
+            held.enter_context(claim)
+        return held.pop_all()
 
 
 def _lock_file(path: Path) -> int:

@@ -18,7 +18,7 @@ from agentctx.cli.migrate import SERVER, pending_migrations
 from agentctx.cli.output import logs_to_stderr
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import DaemonPaths
-from agentctx.daemon.host.lock import Lock, acquire_lock, data_lock_path
+from agentctx.daemon.host.lock import acquire_lock, data_lock_path
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound
 from agentctx.storage.base import Storage
 from agentctx.storage.copy_storage import CopySource
@@ -108,12 +108,12 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
             return asyncio.run(_copy_memory(source, target, dry_run=dry_run))
 
 
-def _no_daemon_on(location: MemoryLocation) -> Lock:
+def _no_daemon_on(location: MemoryLocation) -> ExitStack:
     """Keep daemons from opening the file. Raises `AlreadyRunning`."""
     return _lock(data_lock_path(location.file.parent), "", hint="Stop it, or copy into another folder.")
 
 
-def _lock(path: Path, message: str, *, hint: str) -> Lock:
+def _lock(path: Path, message: str, *, hint: str) -> ExitStack:
     try:
         return acquire_lock(path)
     except AlreadyRunning as error:
