@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import structlog
@@ -89,12 +89,6 @@ _log = structlog.get_logger(__name__)
 FAULT_INTERVAL_S = 60.0
 
 
-@dataclass(slots=True)
-class _LoggedFault:
-    at: float
-    withheld: int = 0
-
-
 class FaultLog:
     """Decides which faults are logged, so that an outage does not fill the log with a line for each request.
 
@@ -105,16 +99,18 @@ class FaultLog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._logged: dict[str, _LoggedFault] = {}
+        self._logged: dict[str, tuple[float, int]] = {}
+        """By kind: when the last one was logged, and how many were withheld since."""
 
     def due(self, kind: str) -> int | None:
         """Return how many faults were withheld since the last line, or None to withhold this one too."""
-        now, last = self._clock(), self._logged.get(kind)
-        if last is not None and now - last.at < FAULT_INTERVAL_S:
-            last.withheld += 1
+        now = self._clock()
+        at, withheld = self._logged.get(kind, (-math.inf, 0))
+        if now - at < FAULT_INTERVAL_S:
+            self._logged[kind] = at, withheld + 1
             return None
-        self._logged[kind] = _LoggedFault(now)
-        return 0 if last is None else last.withheld
+        self._logged[kind] = now, 0
+        return withheld
 
 
 _outages = FaultLog()
