@@ -91,6 +91,9 @@ function lost(isLost) {
   document.getElementById("lost").hidden = !isLost;
 }
 
+const SILENT_MS = 10_000;
+const RETRY_MS = 3_000;
+
 /** Shows figures as they move. One tab listens for all: a browser has six connections to a server. */
 function listen() {
   const tabs = new BroadcastChannel("agentctx");
@@ -102,11 +105,24 @@ function listen() {
   }
   function open() {
     const stream = new EventSource("/live");
-    stream.onmessage = (event) => tell(JSON.parse(event.data));
-    stream.onerror = () => {
+    let silence = 0;
+    function wait() {
+      clearTimeout(silence);
+      silence = setTimeout(again, SILENT_MS); // a connection that hangs does not fail
+    }
+    function again() {
+      clearTimeout(silence);
+      stream.close();
       tell(null);
-      if (stream.readyState === EventSource.CLOSED) setTimeout(open, 5000);
+      setTimeout(open, RETRY_MS);
+    }
+    stream.onmessage = (event) => {
+      wait();
+      tell(JSON.parse(event.data));
     };
+    stream.onerror = again;
+    addEventListener("pagehide", () => stream.close()); // some browsers report leaving as an error
+    wait();
   }
   navigator.locks.request("agentctx", () => {
     open();
