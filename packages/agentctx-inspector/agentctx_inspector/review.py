@@ -99,8 +99,7 @@ class Review:
         return begun_page("review.html", self._queue(request), title="Review", here="Review")
 
     async def one(self, request: Request) -> Response:
-        entry = await self._ask(request, by_key.get(_id(request)))
-        return page("review_entry.html", **await self._values(request, entry))
+        return begun_page("review_entry.html", self._one(request), here="Review")
 
     async def decide(self, request: Request) -> Response:
         """Do what the address says to an entry that waits, in the version that was shown."""
@@ -171,6 +170,9 @@ class Review:
 
     async def _forget(self, request: Request, entry: wire.EntryView, _: Form) -> None:
         await self._ask(request, by_key.forget(entry.id, entry.version))
+
+    async def _one(self, request: Request) -> dict[str, Any]:
+        return await self._values(request, await self._ask(request, by_key.get(_id(request))))
 
     async def _refused(self, request: Request, form: Form, problem: AgentctxError) -> Response:
         """Show the entry as it is now with what was typed, and why nothing was done."""
