@@ -172,7 +172,8 @@ class Review:
         await self._ask(request, by_key.forget(entry.id, entry.version))
 
     async def _one(self, request: Request) -> dict[str, Any]:
-        return await self._values(request, await self._ask(request, by_key.get(_id(request))))
+        entry = await self._ask(request, by_key.get(_id(request)))
+        return await self._values(request, entry)
 
     async def _refused(self, request: Request, form: Form, problem: AgentctxError) -> Response:
         """Show the entry as it is now with what was typed, and why nothing was done."""
