@@ -77,7 +77,7 @@ def _counts(report: ImportReport) -> str:
         "already there": report.unchanged,
         "duplicates": report.duplicates,
         "with less trust, which only admins may raise": report.lowered,
-        "in quarantine": report.quarantined,
+        "in no answer until `agentctx review`" if report.review else "in quarantine": report.quarantined,
         "skipped as forgotten": report.forgotten,
         "skipped as expired": report.expired,
         "failed": report.failed,

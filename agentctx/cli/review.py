@@ -11,13 +11,14 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.edit import draft, edit_file, edited_text
-from agentctx.cli.layout import one_line, printable
+from agentctx.cli.layout import one_line
 from agentctx.cli.options import OnlyNamespace
 from agentctx.cli.output import line_width, paint, print_line
 from agentctx.client.api_call import write_call
 from agentctx.client.by_key import entry_path
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
 from agentctx.names import readable
+from agentctx.text.screening.visible import marked
 from agentctx.wire import CaptureModeRequest, EntryView, KeepRequest, ReleaseReply, RememberMode, ReviewReply
 
 if TYPE_CHECKING:
@@ -71,7 +72,11 @@ def _set_mode(client: Client, mode: RememberMode, namespace: str | None, agent: 
 def _shown(entry: EntryView, place: str) -> list[str]:
     width = line_width() or 80
     whose = f"{place}  {entry.agent or entry.origin} in {readable(entry.namespace)}  {entry.updated}"
-    text = [textwrap.fill(printable(line), width - 2) for line in entry.content.splitlines()]
+    text = [textwrap.fill(line, width - 2) for line in marked(entry.content).splitlines()]
+    if entry.flags:
+        text.append(
+            textwrap.fill(f"It resembles instructions to an LLM ({', '.join(entry.flags)}).", width - 2)
+        )
     if hidden := entry.attributes.get("supersedes"):
         text.append(textwrap.fill(f"It would replace {', '.join(hidden)}.", width - 2))
     return [

@@ -30,7 +30,7 @@ _SINGLE_LETTERS: Final = re.compile(r"[-._* ][a-z][-._* ][a-z][-._* ]")
 _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,4096}={0,2}(?![A-Za-z0-9+/=])")
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e0fff]"
+    "\u2060-\u206f\u3164\ufeff\uffa0\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
     # Joiners and selectors belong to scripts and emoji, but not after Latin letters or one another.
     "|(?<=[\x20-\x7e\ufe00-\ufe0f])[\u200c\u200d\ufe00-\ufe0f]"
 )
