@@ -1,4 +1,4 @@
-"""The pages of somebody who is no admin of the daemon, in a real Chromium; see `test_browser`."""
+"""The pages of somebody who is no admin of the daemon, in a real Chromium."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from agentctx.config.access import AccessSettings
 from agentctx.service.base import Peer
+from agentctx_inspector_tests.browsing import AXE, CHROMIUM, FLAGS
 from agentctx_inspector_tests.running_pages import running_pages
-from agentctx_inspector_tests.test_browser import AXE, CHROMIUM, FLAGS
 from tests.running_core import save
 
 playwright = pytest.importorskip("playwright.async_api", reason="Playwright is missing: make test-pages")
