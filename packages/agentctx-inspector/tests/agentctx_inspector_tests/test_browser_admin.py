@@ -70,15 +70,16 @@ def test_stale_and_withdrawn_files_are_shown_and_erased(
             page.click("text=Count the files")
         page.click("td >> text=1 withdrawn files in team")
         files = page.locator("li.row")
+        files.nth(1).wait_for()
         assert sorted(each.split("\n")[0] for each in files.all_inner_texts()) == [
             "gone.md withdrawn",
             "unseen.md stale",
         ]
         assert f"agentctx ingest --namespace team {disk}/unseen.md" in page.inner_text("main")
         page.click("text=Erase the withdrawn ones")
-        assert f"{docs}/gone.md" in page.inner_text("main")
+        page.wait_for_selector(f"main:has-text('{docs}/gone.md')")
         page.click("text=Erase them for good")
-        assert "1 memory of withdrawn files is erased" in page.inner_text("main")
+        page.wait_for_selector("text=1 memory of withdrawn files is erased")
         (entry,) = client.list(namespace="team", key=str(docs / "changed.md")).entries
         assert entry.content == "It says something else now."
         assert client.list(namespace="team", key=str(docs / "gone.md")).entries == []
