@@ -23,7 +23,6 @@ from agentctx.storage.search import (
     WithTurns,
     WordResults,
 )
-from agentctx.storage.sqlite import sql
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 from agentctx.storage.sqlite.search import fts, search, vector_search
 from agentctx.storage.sqlite.search.keyword_search import FindPostings
@@ -97,11 +96,14 @@ def follow(
         reads[Nearest] = partial(
             vector_search.by_vector, conn, space, now=now, faults=faults, caches=caches, verified=verified
         )
-    return sql.follow(conn, begin, {kind: _given(find) for kind, find in reads.items()})
-
-
-def _given(find: Callable[..., Any]) -> Callable[[Connection, Any], Any]:
-    return lambda _conn, read: find(*read)
+    steps = begin()
+    try:
+        read = next(steps)
+        while True:
+            read = steps.send(reads[type(read)](*read))
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
 
 
 class SqliteSearch(SqlitePart, SearchStorage):
