@@ -147,7 +147,11 @@ def logging_kept() -> Iterator[None]:
     """Undo at the end what is configured of logging meanwhile."""
     loggers = [logging.getLogger(name) for name in ("", "agentctx", "uvicorn")]
     handlers, levels = loggers[0].handlers[:], [logger.level for logger in loggers]
+    configure = structlog.configure
+    # A logger that was used would keep what is configured now.
+    vars(structlog)["configure"] = lambda **given: configure(**given | {"cache_logger_on_first_use": False})
     yield
+    vars(structlog)["configure"] = configure
     loggers[0].handlers[:] = handlers
     for logger, level in zip(loggers, levels, strict=True):
         logger.setLevel(level)
