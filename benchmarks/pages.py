@@ -33,7 +33,7 @@ RECEIPTS = 50
 _ASKING = frozenset({"/", "/calls/ask"})
 """Pages that also answer a question."""
 _STREAM = "/live"
-"""It never ends, and is no page."""
+"""A stream that never ends, so it is not measured."""
 _ENDLESS = 10_000_000
 _POLL_S = 0.05
 

@@ -30,7 +30,7 @@ _SIMILAR: Final = 3
 
 
 Mode = Annotated[RememberMode | None, typer.Option(help="Only set whether captures wait from now on.")]
-OfAgent = Annotated[str | None, typer.Option("--agent", help="With --mode: only those of this agent.")]
+OfAgent = Annotated[str | None, typer.Option("--agent", help="With --mode, set it only for this agent.")]
 
 
 def review(

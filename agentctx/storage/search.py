@@ -120,7 +120,7 @@ Neighbours: TypeAlias = dict[int, dict[int, int]]
 class SaidAround(NamedTuple):
     """The chunk of an entry, and those of the entries said before and after it, nearest first.
 
-    None stands for an entry of several chunks: it is not a turn, because it says enough by itself.
+    `turn` is None for an entry of several chunks, which is long enough to be read without its neighbours.
     """
 
     turn: int | None

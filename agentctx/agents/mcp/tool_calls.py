@@ -76,8 +76,8 @@ def _consent(view: Json, question: str, choice: str) -> Generator[Form, FormAnsw
     answer = yield _form(view, question, {"keep": "Keep it as it is", choice: f"{choice.title()} it"})
     if answer.choice == choice:
         return ""
-    told = answer.why or "The user refused."
-    return f"Nothing was changed. {told} Do not try it another way; they can change {view['id']} themselves."
+    why = answer.why or "The user refused."
+    return f"Nothing was changed. {why} Do not work around it: the user can change {view['id']} themselves."
 
 
 def _conflict(body: Json, scope: ToolScope) -> Generator[ApiRequest, Any, Json | None]:
