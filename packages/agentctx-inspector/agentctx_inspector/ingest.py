@@ -57,14 +57,16 @@ class Ingest:
         return begun_page("forget_files.html", values, title="Erase withdrawn files", here="Ingest")
 
     async def forget(self, request: Request) -> Response:
-        """Erase what is withdrawn now: a file that has come back in the meantime stays."""
+        """Erase what was shown and is withdrawn still: a file that has come back in the meantime stays."""
         form = form_of(await request.body())
         filters = FileFilters(namespace=form.get("namespace", ""), path=form.get("path", ""))
         withdrawn = await self._withdrawn(request, filters)
-        for entry in withdrawn["entries"]:
+        shown = form.get("shown", "").split()
+        erased = [each for each in withdrawn["entries"] if each.id in shown]
+        for entry in erased:
             with suppress(NotFound):  # it was forgotten elsewhere
                 await self._api.ask(request, by_key.forget(entry.id))
-        done = {"namespace": filters.namespace, "state": "marked", "forgotten": len(withdrawn["entries"])}
+        done = {"namespace": filters.namespace, "state": "marked", "forgotten": len(erased)}
         return RedirectResponse(f"/ingest{query(done)}", 303)
 
     async def _values(self, request: Request) -> dict[str, Any]:

@@ -116,7 +116,8 @@ async def test_withdrawn_files_are_erased_after_a_question(pages: RunningPages) 
     assert "<strong>2 memories</strong> of 2 files" in asked
     assert "/srv/kept.md" not in asked
     await mark(pages, back, "present")
-    done = await pages.send("/ingest/forget", namespace="docs", path="/srv/")
+    await mark(pages, kept, "withdrawn")  # nobody was asked about it
+    done = await pages.send("/ingest/forget", namespace="docs", path="/srv/", shown=f"{gone} {back}")
     assert "1 memory of withdrawn files is erased" in await pages.page(done.headers["location"])
     listed = await pages.core.entries.list_entries(ME, namespace="docs", withdrawn=True)
     assert {each.id for each in listed.entries} == {kept, back, elsewhere}
@@ -126,10 +127,11 @@ async def test_more_than_the_form_erases_is_said(
     pages: RunningPages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "MAX_FORGOTTEN", 1)
-    for name in ("a", "b"):
-        await mark(pages, await read(pages, f"/srv/{name}"), "withdrawn")
+    both = [await read(pages, f"/srv/{name}") for name in ("a", "b")]
+    for entry in both:
+        await mark(pages, entry, "withdrawn")
     assert "there are more, for another time" in await pages.page("/ingest/forget?namespace=docs")
-    await pages.send("/ingest/forget", namespace="docs")
+    await pages.send("/ingest/forget", namespace="docs", shown=" ".join(both))
     assert "<strong>1 memory</strong>" in await pages.page("/ingest/forget?namespace=docs")
 
 
@@ -144,7 +146,7 @@ async def test_readers_see_their_files_and_may_not_erase_them(tmp_path: Path) ->
         assert "gone.md" in page
         assert "secret.md" not in await pages.page("/ingest")
         assert "may not read in the namespace" in await pages.page("/ingest?namespace=secret")
-        refused = await pages.send("/ingest/forget", namespace="docs")
+        refused = await pages.send("/ingest/forget", namespace="docs", shown=entry)
         assert refused.status_code == 403
         assert "may not write" in refused.text
         assert (await pages.core.entries.get(entry, ME)).id == entry
